@@ -27,7 +27,9 @@ from kafkajit.format.moment import option_text
 
 if TYPE_CHECKING:
     from kafkajit.cli.tail_lines import TailLines
-    from kafkajit.scan.stream.log_stream import LogStream, StreamOffsets
+    from kafkajit.places.named import Place
+    from kafkajit.scan.stream.log_stream import LogStream
+    from kafkajit.scan.stream.offsets import StreamOffsets
     from kafkajit.scan.stream.options import StreamOptions
 
 EXAMPLE = """\
@@ -162,19 +164,18 @@ def _report_tails(stream: LogStream, options: argparse.Namespace, problems: Prob
 
 def _begin(stream: LogStream, options: argparse.Namespace, problems: Problems) -> StreamOffsets:
     """The offsets from which on records are printed."""
+    from kafkajit.scan.stream.offsets import from_json, to_json
+
     start = stream.initial_offsets()
     _check_there(start, options, problems)
     if options.starting_timestamp is not None or options.records is None:
         return start
-    end = stream.latest_offsets(start, None)
+    ends = from_json(stream.latest_offsets(start, None))
     # One that has come since then is read from its first offset.
-    return {
-        topic: {
-            partition: max(first, end[topic][partition] - options.records)
-            for partition, first in partitions.items()
-        }
-        for topic, partitions in start.items()
-    }
+    begins = from_json(start)
+    return to_json(
+        {place: max(first, ends[place] - options.records) for place, first in begins.items()}
+    )
 
 
 def _check_there(offsets: StreamOffsets, options: argparse.Namespace, problems: Problems) -> None:
@@ -184,8 +185,9 @@ def _check_there(offsets: StreamOffsets, options: argparse.Namespace, problems: 
     from kafkajit.places.locations import find_segments
     from kafkajit.places.private_keys import PrivateKeys
     from kafkajit.places.wanted import any_partition
+    from kafkajit.scan.stream.offsets import from_json
 
-    found = [(topic, int(number)) for topic, numbers in offsets.items() for number in numbers]
+    found = list(from_json(offsets))
     is_complete = not options.named.missing(found) if options.named else bool(found)
     if is_complete and len(options.paths) == 1:
         return
@@ -211,18 +213,17 @@ def _check_there(offsets: StreamOffsets, options: argparse.Namespace, problems: 
 
 def _of_topics(offsets: StreamOffsets, options: argparse.Namespace) -> StreamOffsets:
     """The offsets of the partitions that are asked for."""
+    from kafkajit.scan.stream.offsets import footings_in, from_json, to_json
     from kafkajit.values.registry import is_internal
 
-    def is_asked(topic: str, number: str) -> bool:
+    def is_asked(place: Place) -> bool:
         if not options.named:
-            return not is_internal(topic)
-        return bool(options.named.has(topic, int(number)))
+            return not is_internal(place.topic)
+        return bool(options.named.has(*place))
 
-    return {
-        topic: chosen
-        for topic, partitions in offsets.items()
-        if (chosen := {number: at for number, at in partitions.items() if is_asked(topic, number)})
-    }
+    asked = {place: offset for place, offset in from_json(offsets).items() if is_asked(place)}
+    footings = footings_in(offsets)
+    return to_json(asked, {place: footings[place] for place in asked if place in footings})
 
 
 def _print(

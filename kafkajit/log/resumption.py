@@ -41,6 +41,42 @@ class ReadBatch(NamedTuple):
     crc: int
     size: int
     position: int  # in its segment, unless a cleaner has moved it
+    leader_epoch: int = -1  # unknown in messages of v0 and v1, and in older journals
+
+    @classmethod
+    def of(cls, batches: Batches, row: int = 0) -> ReadBatch:
+        """One of these batches."""
+        header = batches.header[row]
+        return cls(
+            int(header["baseOffset"]),
+            int(batches.last_offset[row]),
+            int(header["crc"]),
+            int(batches.size_in_bytes[row]),
+            int(batches.position[row]),
+            int(header["partitionLeaderEpoch"]),
+        )
+
+    def is_same(self, other: ReadBatch) -> bool:
+        """Whether two batches are one, wherever it lies, as far as their headers tell.
+
+        The checksum does not cover the epoch: a copy may have the same records under another one.
+
+        >>> ReadBatch(0, 3, 77, 100, 0, 5).is_same(ReadBatch(0, 3, 77, 100, 900, -1))
+        True
+        >>> ReadBatch(0, 3, 77, 100, 0, 5).is_same(ReadBatch(0, 3, 77, 100, 0, 6))
+        False
+        """
+        epochs = {self.leader_epoch, other.leader_epoch}
+        return self[:4] == other[:4] and (len(epochs) == 1 or -1 in epochs)
+
+
+class Footing(NamedTuple):
+    """The ground of a position in a log: it tells the log from another one with such offsets."""
+
+    topic_id: str | None = None  # if it is known
+    last: ReadBatch | None = None  # the batch before the position, if there is one
+    # The newest leader epochs before the position, and the offsets at which they begin.
+    epochs: tuple[tuple[int, int], ...] = ()
 
 
 def batch_at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | None:
@@ -102,8 +138,10 @@ def check_resumed(
             f"is {topic_id}",
             path=segments[0].log.folder,
         )
-    if last is not None and _at(segments, last.last_offset, last.position) == last:
-        return NOTHING
+    if last is not None:
+        there = _at(segments, last.last_offset, last.position)
+        if there is not None and there.position == last.position and there.is_same(last):
+            return NOTHING
     begin = min(segment.base_offset for segment in segments)
     wanted = next_offset - 1 if last is None else last.last_offset
     found = next(_from(segments, wanted), None)
@@ -112,7 +150,7 @@ def check_resumed(
         raise _another(segments, f"it ends before offset {next_offset}, up to which it was read")
     if begin > wanted:
         return Range(next_offset, begin - 1) if begin > next_offset else NOTHING
-    if last is not None and found is not None and not _may_be(found, last):
+    if last is not None and found is not None and not may_be(found, last):
         raise _another(segments, f"its batch at offset {wanted} is not the one that was read")
     return NOTHING
 
@@ -131,16 +169,9 @@ def segment_with(segments: Sequence[Segment], offset: int) -> Segment | None:
     return next(_segments_from(segments, offset), None)
 
 
-def _another(segments: Sequence[Segment], why: str) -> OffsetOutOfRangeError:
-    return OffsetOutOfRangeError(
-        f"the topic was made again, or the log truncated: {why}",
-        path=segments[0].log.folder,
-    )
-
-
-def _may_be(found: Batches, last: ReadBatch) -> bool:
+def may_be(found: Batches, last: ReadBatch) -> bool:
     """Whether a batch is the one that was read, or what a cleaner has left of it or after it."""
-    here = _read_batch(found)
+    here = ReadBatch.of(found)
     if here[:4] == last[:4]:
         return True
     if found.is_message[0]:  # a set of messages gives only its last offset
@@ -154,14 +185,10 @@ def _may_be(found: Batches, last: ReadBatch) -> bool:
     return here[:2] == last[:2] and bool(lacks_records or has_horizon)
 
 
-def _read_batch(batch: Batches) -> ReadBatch:
-    header = batch.header
-    return ReadBatch(
-        int(header["baseOffset"][0]),
-        int(batch.last_offset[0]),
-        int(header["crc"][0]),
-        int(batch.size_in_bytes[0]),
-        int(batch.position[0]),
+def _another(segments: Sequence[Segment], why: str) -> OffsetOutOfRangeError:
+    return OffsetOutOfRangeError(
+        f"the topic was made again, or the log truncated: {why}",
+        path=segments[0].log.folder,
     )
 
 
@@ -171,7 +198,7 @@ def _at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | 
     if segment is None or not 0 <= position < segment.log.size:
         return None
     found = OpenSegment(segment).batches_at(position)[:1]
-    return _read_batch(found) if len(found) else None
+    return ReadBatch.of(found) if len(found) else None
 
 
 def _from(segments: Sequence[Segment], offset: int) -> Iterator[Batches]:

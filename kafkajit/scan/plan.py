@@ -35,6 +35,7 @@ from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.overlap_losses import lost_offsets
 from kafkajit.log.overlaps import report_once, served
 from kafkajit.log.remote_log_metadata import with_states, without_unreadable
+from kafkajit.log.resumption import Footing
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined, partitions_of
 from kafkajit.places.location import READABLE_NAME, shown
@@ -67,6 +68,7 @@ class Split(NamedTuple):
     start: int
     end: int
     selection: Selection
+    footing: Footing | None = None  # of a stream: what the log has to have still
 
     @property
     def size(self) -> int:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkajit.scan.plan import Split
-    from kafkajit.scan.stream.log_stream import LogStream, StreamOffsets
+    from kafkajit.scan.stream.log_stream import LogStream
+    from kafkajit.scan.stream.offsets import StreamOffsets
     from kafkajit.scan.stream.options import Limits, StreamOptions
 
 

@@ -25,7 +25,8 @@ from typed_logs import (
 
 import kafkajit.testing as kt
 from kafkajit.cli import main
-from kafkajit.scan.stream.log_stream import LogStream, StreamOffsets
+from kafkajit.scan.stream.log_stream import LogStream
+from kafkajit.scan.stream.offsets import StreamOffsets
 
 Tail = Callable[..., list[str]]
 

@@ -85,7 +85,7 @@ def test_a_segment_that_is_deleted_meanwhile_counts_as_a_whole(root: Path) -> No
     query.trigger(records=13)
     query = query.restart()
     query.trigger(records=1)
-    query.stream._partitions[next(iter(query.stream._partitions))]._boundaries.clear()
+    query.stream._followed.now[next(iter(query.stream._followed.now))]._boundaries.clear()
     (root / "orders-0" / log_name(0)).unlink()
     assert totals(query)[0] == 14
 

@@ -98,7 +98,7 @@ def test_a_query_goes_on_from_its_checkpoint(
     assert sink.offsets(2) == [0, 1]
     offsets = (sink.checkpoint / "offsets").glob("[0-9]*")
     last = max(offsets, key=lambda path: int(path.name))
-    assert '{"orders": {"0": 22, "1": 3, "2": 2}}' in last.read_text()
+    assert '{"orders": {"0": 22, "1": 3, "2": 2}, "@read": ' in last.read_text()
 
 
 def test_progress_has_how_far_the_query_is_behind(

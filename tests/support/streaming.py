@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 from partitions import log_name
 
-from kafkajit.scan.stream.log_stream import LogStream, StreamOffsets
+from kafkajit.scan.stream.log_stream import LogStream
+from kafkajit.scan.stream.offsets import READ, StreamOffsets
 from kafkajit.scan.stream.options import Limits, StreamOptions
 from kafkajit.scan.stream.tasks import read_stream_task
 from kafkajit.scan.table import schema_of
@@ -35,6 +36,11 @@ class Query:
         self.planned: list[StreamOffsets] = []  # the checkpoint's offsets
         self.committed = 0
         self.stream = LogStream(self.options)
+
+    @property
+    def ends(self) -> list[StreamOffsets]:
+        """The planned offsets, without what they stand on."""
+        return [{name: end[name] for name in end if name != READ} for end in self.planned]
 
     def restart(self) -> Query:
         """Go on from the checkpoint in a new process."""

@@ -236,7 +236,7 @@ class FileNames:
         return (
             all(one is None or _is_number(one) for one in (journal.next_offset, journal.log_start))
             and (journal.topic_id is None or parse_uuid(journal.topic_id) is not None)
-            and all(map(_is_number, journal.last or ()))
+            and _is_batch(journal.last)
             and all(_is_number(offset) for lacking in journal.missing for offset in lacking)
             and type(journal.rounds) is int
             and all(self.has_final(file.final) for file in journal.files)
@@ -251,6 +251,14 @@ class FileNames:
 def _is_number(value: object) -> bool:
     """Whether a value of JSON is an offset, a size or a checksum."""
     return type(value) is int and 0 <= value <= MAX_INT64
+
+
+def _is_batch(batch: ReadBatch | None) -> bool:
+    """Whether the numbers may be those of a batch, of which the epoch may be unknown."""
+    if batch is None:
+        return True
+    *numbers, epoch = batch
+    return all(map(_is_number, numbers)) and (_is_number(epoch) or epoch == -1)
 
 
 def _batch_in(numbers: list[int] | None) -> ReadBatch | None:

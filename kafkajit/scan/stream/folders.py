@@ -21,8 +21,15 @@ from kafkajit.places.location import SEGMENT_NAME, shown
 from kafkajit.places.locations import find_segments, is_partition_name, local_paths, stored_files
 from kafkajit.places.wanted import may_hold, of_topics
 from kafkajit.scan.options import ScanOptions
-from kafkajit.scan.stream.listing import Listing, list_folder, list_settled, refuse_kafscale
+from kafkajit.scan.stream.listing import (
+    Listing,
+    list_folder,
+    list_settled,
+    refuse_kafscale,
+    topic_id_in,
+)
 from kafkajit.scan.stream.tier import Tier, holds_objects
+from kafkajit.state.partition_metadata import PARTITION_METADATA
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.stored_file import StoredFile, report_dangling_links
@@ -44,6 +51,8 @@ class Folders:
         self._now: dict[str, Listing] = {}
         self._had_files: set[str] = set()
         self._is_explored = False
+        # By remote folder: the topic's id, and the state of the file that has it.
+        self._ids: dict[str, tuple[str | None, object]] = {}
         self._searched: set[str] = set()  # for folders of other names
 
     def refresh(self) -> list[Listing]:
@@ -79,9 +88,9 @@ class Folders:
             is_there = any(SEGMENT_NAME.fullmatch(file.name) for file in files.values())
             if not (is_there or found or self._now):
                 find_segments(remote, wanted=self._wanted)  # raises an error with the reason
-            found |= _remote(files)
+            found |= self._remote(files)
         objects = [file for path, file in files.items() if object_name(path)]
-        listings = self._tier.joined_with(found, objects, files)
+        listings = self._tier.joined_with(found, objects)
         if not (listings or self._is_explored):
             self._is_explored = True
             # KafScale has its segments deeper than a broker.
@@ -177,24 +186,38 @@ class Folders:
         assert self._options.failed is not None
         self._options.failed(LeftOutError(text))
 
+    def _remote(self, files: dict[str, StoredFile]) -> dict[str, Listing]:
+        """Remote folders of brokers, with their files; there may be no segment yet."""
+        folders: dict[str, list[StoredFile]] = {}
+        snapshots: dict[str, list[StoredFile]] = {}
+        for path in sorted(files):
+            file = files[path]
+            if file.is_local or object_name(path) is not None:
+                continue
+            if SEGMENT_NAME.fullmatch(file.name):
+                folders.setdefault(file.folder, []).append(file)
+            elif SNAPSHOT_NAME.fullmatch(file.name):
+                snapshots.setdefault(file.folder, []).append(file)
+        found = served(segments_of(logs, files) for logs in folders.values())
+        return {
+            folder: Listing(
+                folder,
+                segments,
+                snapshots.get(folder, []),
+                topic_id=self._remote_id(folder, files),
+            )
+            for folder, segments in zip(folders, found, strict=True)
+        }
 
-def _remote(files: dict[str, StoredFile]) -> dict[str, Listing]:
-    """Remote folders of brokers, with their files; there may be no segment yet."""
-    folders: dict[str, list[StoredFile]] = {}
-    snapshots: dict[str, list[StoredFile]] = {}
-    for path in sorted(files):
-        file = files[path]
-        if file.is_local or object_name(path) is not None:
-            continue
-        if SEGMENT_NAME.fullmatch(file.name):
-            folders.setdefault(file.folder, []).append(file)
-        elif SNAPSHOT_NAME.fullmatch(file.name):
-            snapshots.setdefault(file.folder, []).append(file)
-    found = served(segments_of(logs, files) for logs in folders.values())
-    return {
-        folder: Listing(folder, segments, snapshots.get(folder, []))
-        for folder, segments in zip(folders, found, strict=True)
-    }
+    def _remote_id(self, folder: str, files: dict[str, StoredFile]) -> str | None:
+        """The topic's id in a remote folder, read again once the file has changed."""
+        file = files.get(f"{folder}/{PARTITION_METADATA}")
+        if file is None:
+            return None
+        state = (file.size, file.modified_ns)
+        if self._ids.get(folder, ("", ()))[1] != state:
+            self._ids[folder] = (topic_id_in(folder, files), state)
+        return self._ids[folder][0]
 
 
 def _grown(listing: Listing) -> Listing:

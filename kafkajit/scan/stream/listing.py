@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, UNFINISHED_CHANGE
 from kafkajit.format.ranges import Range
@@ -16,9 +17,11 @@ from kafkajit.format.tiered_names import object_name
 from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.location import SEGMENT_NAME
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
+from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
-from kafkajit.storage.source import check_regular
+from kafkajit.storage.source import as_bytes, check_regular
 from kafkajit.storage.stored_file import StoredFile
 
 # File systems count time in steps: what has just been changed may change again unnoticed.
@@ -26,6 +29,9 @@ STEP_NS = 2_000_000_000
 # A broker swaps a compacted segment in within milliseconds.
 _SWAP_SECONDS = 10.0
 _PAUSE_SECONDS = 0.02
+
+# Leader epochs, and the offsets at which they begin.
+Epochs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Listing:
     listed_ns: int = 0
     is_tiered: bool = False
     gaps: tuple[Range, ...] = ()  # offsets between segments that are gone
+    topic_id: str | None = None  # by partition.metadata: None without it, empty if it is damaged
 
     @property
     def may_be_old(self) -> bool:
@@ -78,7 +85,45 @@ def list_folder(folder: str) -> Listing:
         _is_swapping(names),
         modified_ns,
         listed_ns,
+        topic_id=topic_id_in(folder) if PARTITION_METADATA in names else None,
     )
+
+
+def topic_id_in(folder: str, remote: Mapping[str, StoredFile] | None = None) -> str | None:
+    """The topic's id in a folder's partition.metadata; None without one, and "" if it is damaged.
+
+    `remote` has the files of folders that are not on this machine.
+    """
+    path = f"{folder}/{PARTITION_METADATA}"
+    for file in [remote[path]] if remote and path in remote else live_files([path]):
+        try:
+            table = parse_partition_metadata(as_bytes(file.read_now()), file.path)
+        except (CorruptCheckpointError, FileNotFoundError):
+            return ""
+        id_: str = table["topicId"][0].as_py()
+        return id_
+    return None
+
+
+class EpochFile:
+    """The leader-epoch-checkpoint of a folder of this machine, read again once it has changed."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = f"{folder}/{LEADER_EPOCHS}"
+        self._read: LiveFile | None = None
+        self._epochs: Epochs = ()
+
+    def now(self) -> Epochs:
+        """The leader epochs; none if the file is missing or damaged."""
+        try:
+            file = LiveFile.at(self._path)
+            if file != self._read or time.time_ns() - (file.modified_ns or 0) < STEP_NS:
+                table = parse_leader_epochs(as_bytes(file.read_now()), self._path)
+                columns = (table[name].to_pylist() for name in ("epoch", "startOffset"))
+                self._read, self._epochs = file, tuple(zip(*columns, strict=True))
+        except (FileNotFoundError, CorruptCheckpointError):
+            self._read, self._epochs = None, ()
+        return self._epochs
 
 
 def _is_swapping(names: list[str]) -> bool:

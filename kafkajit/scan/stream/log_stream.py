@@ -11,37 +11,34 @@ before a record is read: where a new query begins, and where a partition that ha
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+import time
+from collections.abc import Iterator, Mapping, Sequence
 
-from kafkajit.errors import KafkaJitError, OffsetOutOfRangeError
-from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
+from kafkajit.log.resumption import Footing
 from kafkajit.places.named import Place, nothing_of
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
 from kafkajit.scan.plan import Split, offset_for_timestamp
 from kafkajit.scan.stream.behind import behind_from, metrics
-from kafkajit.scan.stream.folders import Folders, places_of
+from kafkajit.scan.stream.folders import places_of
+from kafkajit.scan.stream.followed import Followed
+from kafkajit.scan.stream.histories import Histories, Parting
 from kafkajit.scan.stream.limits import Unread, admitted
-from kafkajit.scan.stream.listing import Listing
+from kafkajit.scan.stream.offsets import StreamOffsets, footings_in, from_json, to_json
 from kafkajit.scan.stream.options import Limits, StreamOptions
 from kafkajit.scan.stream.partition import Partition
-from kafkajit.scan.stream.tasks import ON_LOSS, plan_tasks
+from kafkajit.scan.stream.reports import Reports
+from kafkajit.scan.stream.tasks import OffsetRange, plan_tasks
 from kafkajit.scan.stream.transactions import Transactions
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import PERMISSIVE
 
 logger = logging.getLogger("kafkajit")
 
-# Offsets by topic and partition, as in JSON.
-StreamOffsets = dict[str, dict[str, int]]
-
-# How often a folder is listed again before offsets count as gone.
+# How often a folder is listed again before offsets count as gone, and how long that takes: a copy
+# that is made anew lacks its newest offsets for a moment.
 _LOOKS = 3
-# How often they are listed again because files are gone before they have been read.
-_ATTEMPTS = 9
-
-Found = TypeVar("Found")
+_LOOK_SECONDS = 0.3
 
 
 class LogStream:
@@ -49,25 +46,25 @@ class LogStream:
 
     def __init__(self, options: StreamOptions) -> None:
         self._options = options
-        self._folders = Folders(options.scan, options.topics)
-        self._partitions: dict[Place, Partition] = {}
-        self._places: dict[str, Place] = {}  # by folder
-        self._busy: set[Place] = set()  # a segment is being swapped, or has not come yet
+        self._reports = Reports(options)
+        self._followed = Followed(options, self._reports)
+        self._parted: set[Place] = set()  # go on in another log, or at another place of one
+        self._short: set[Place] = set()  # end before what was read of them
         self._transactions: dict[Place, Transactions] = {}
+        self._histories = Histories()
         self._initial: StreamOffsets | None = None
         self._newest: StreamOffsets = {}  # the end of the newest micro-batch
         self._is_new = False
         self._target: dict[Place, int] | None = None
-        self._warned: set[str] = set()
         self._turn = 0
 
     def initial_offsets(self) -> StreamOffsets:
         """The offsets at which a new query begins; the same however often it is called."""
         if self._initial is None:
-            begins = self._looked(self._begins)
+            begins = self._followed.looked(self._begins)
             if not begins:
                 logger.info("%s: no partition has a segment yet", places_of(self._options.scan))
-            self._initial = to_json(begins)
+            self._initial = self._json_of(begins, {}, {})
             self._is_new = True
         return self._initial
 
@@ -80,19 +77,47 @@ class LogStream:
             self._newest = start
             return start
         self._is_new = False
-        found = self._looked(lambda: self._ends(from_json(start), limits))
+        begins, footings = from_json(start), footings_in(start)
+        self._newest = self._followed.looked(
+            lambda: self._json_of(self._ends(begins, footings, limits), begins, footings)
+        )
         self._turn += 1
-        self._newest = to_json(found)
         return self._newest
 
-    def _ends(self, start: dict[Place, int], limits: Limits | None) -> dict[Place, int]:
+    def _json_of(
+        self,
+        ends: Mapping[Place, int],
+        begins: Mapping[Place, int],
+        footings: Mapping[Place, Footing],
+    ) -> StreamOffsets:
+        """Offsets with what they stand on, which stays the same if nothing was read.
+
+        Spark takes other texts for records to read.
+        """
+        found = {}
+        for place, end in ends.items():
+            partition = self._followed.now.get(place)
+            is_new = place not in footings or end != begins.get(place) or place in self._parted
+            if is_new and partition is not None:
+                found[place] = self._histories.footing(place, partition, end)
+            elif place in footings:
+                found[place] = footings[place]
+        return to_json(ends, found)
+
+    def _ends(
+        self,
+        start: Mapping[Place, int],
+        footings: Mapping[Place, Footing],
+        limits: Limits | None,
+    ) -> dict[Place, int]:
+        self._parted.clear()
         ends = dict(start)
         unread: dict[Place, Unread] = {}
         for place, first in ends.items():
-            found = self._unread(place, first)
+            found = self._unread(place, first, footings.get(place))
             if found is not None:
                 unread[place] = found
-        for place, partition in self._partitions.items():
+        for place, partition in self._followed.now.items():
             if place not in ends and (self._target is None or place in self._target):
                 ends[place] = partition.start_offset
                 if limits is None:
@@ -113,16 +138,16 @@ class LogStream:
 
     def freeze(self) -> None:
         """Let later micro-batches end where the logs end now."""
-        self._refresh()
-        self._target = {place: it.end_offset for place, it in self._partitions.items()}
+        self._followed.refresh()
+        self._target = {place: it.end_offset for place, it in self._followed.now.items()}
 
     def reported_offsets(self) -> StreamOffsets:
         """The offsets behind all records that were there at the last look."""
-        return to_json({place: it.end_offset for place, it in self._partitions.items()})
+        return to_json({place: it.end_offset for place, it in self._followed.now.items()})
 
     def unsound_tails(self) -> Iterator[tuple[str, StoredFile, int]]:
         """The partitions whose last log does not end in a sound batch, and where that begins."""
-        for place, partition in sorted(self._partitions.items()):
+        for place, partition in sorted(self._followed.now.items()):
             tail = partition.unsound_tail
             if tail is not None:
                 yield str(place), *tail
@@ -133,7 +158,7 @@ class LogStream:
         return metrics(
             [
                 behind_from(partition, ends.get(place, partition.start_offset))
-                for place, partition in self._partitions.items()
+                for place, partition in self._followed.now.items()
             ]
         )
 
@@ -142,17 +167,18 @@ class LogStream:
         self._is_new = False
         if start == end:
             return []
-        return self._looked(lambda: self._tasks(from_json(start), from_json(end)))
+        return self._followed.looked(lambda: self._tasks(start, end))
 
-    def _tasks(self, begins: dict[Place, int], ends: dict[Place, int]) -> list[list[Split]]:
+    def _tasks(self, start: StreamOffsets, end: StreamOffsets) -> list[list[Split]]:
+        begins, stood_on, stands_on = from_json(start), footings_in(start), footings_in(end)
         ranges = []
-        for place, behind in ends.items():
-            first = begins.get(place)
-            partition = self._partitions.get(place)
+        for place, behind in from_json(end).items():
+            first, footing = begins.get(place), stands_on.get(place)
+            partition = self._followed.now.get(place)
             if first is None and partition is not None:
                 first = partition.start_offset
-            if first is None or first < behind:
-                ranges += self._range(place, first or 0, behind)
+            if first is None or first < behind or stood_on.get(place) != footing:
+                ranges += self._range(place, first or 0, behind, stood_on.get(place), footing)
         return plan_tasks(ranges, self._options.scan)
 
     def commit(self, end: StreamOffsets) -> None:
@@ -162,89 +188,28 @@ class LogStream:
                 self._transactions[place].forget(offset)
 
     def _range(
-        self, place: Place, first: int, behind: int
-    ) -> list[tuple[Partition, int, int, Transactions | None]]:
+        self,
+        place: Place,
+        first: int,
+        behind: int,
+        stood_on: Footing | None,
+        stands_on: Footing | None,
+    ) -> list[OffsetRange]:
         """A range of offsets to read of a partition, without what is gone."""
-        found = self._unread(place, first, behind)
+        found = self._unread(place, first, stood_on, behind, stands_on)
         if found is None or found.first >= min(found.end, behind):
             return []
         transactions = None
         if self._options.scan.isolation_level == READ_COMMITTED:
             self._end(place, found.first)
             transactions = self._transactions[place]
-        return [(found.partition, found.first, min(found.end, behind), transactions)]
-
-    def _looked(self, find: Callable[[], Found]) -> Found:
-        """Return what `find` finds after a look at all folders.
-
-        If a broker has deleted or replaced a segment since the look, the next look finds that.
-        """
-        for _ in range(_ATTEMPTS):
-            self._refresh()
-            try:
-                return find()
-            except FileNotFoundError as error:
-                logger.info("%s: the folders are listed again", error)
-        self._refresh()
-        return find()
-
-    def _refresh(self) -> None:
-        """Look at all folders."""
-        found: dict[Place, Partition] = {}
-        self._busy.clear()
-        folders: dict[Place, str] = {}
-        for listing in self._folders.refresh():
-            place = self._place_of(listing)
-            if place in folders:
-                raise ValueError(
-                    f"{folders[place]} and {listing.folder} both hold partition {place}: a stream "
-                    "reads one copy of each partition, so narrow the path, or set the option "
-                    "topicId if the topic was deleted and made again"
-                )
-            folders[place] = listing.folder
-            partition = self._partitions.get(place)
-            if listing.is_swapping or not listing.segments:
-                self._busy.add(place)
-                if listing.is_swapping:
-                    self._warn(
-                        f"{listing.folder}: waits until segments are no longer swapped or changed: "
-                        "if that was interrupted, a broker or `kafkajit repair --apply` completes "
-                        "it"
-                    )
-            else:
-                try:
-                    if partition is None or partition.listing.folder != listing.folder:
-                        partition = Partition(listing, self._options)
-                    else:
-                        partition.update(listing)
-                except FileNotFoundError:  # deleted since it was listed
-                    self._busy.add(place)
-                except (OSError, KafkaJitError) as error:
-                    if self._options.scan.failed is None:
-                        raise
-                    self._options.scan.failed(error)
-                    self._busy.add(place)
-            if partition is not None:
-                found[place] = partition
-        self._partitions = found
-
-    def _place_of(self, listing: Listing) -> Place:
-        """The topic and the partition in the names of a partition's files."""
-        folder = listing.folder
-        if folder not in self._places:
-            file = listing.segments[0].log.path if listing.segments else f"{folder}/any"
-            path = parse_log_path(file)
-            if path.topic is None or path.partition is None:
-                raise ValueError(
-                    f"{folder} is not a partition's folder, whose name is TOPIC-PARTITION, such as "
-                    "orders-0: a stream needs both"
-                )
-            self._places[folder] = Place(path.topic, path.partition)
-        return self._places[folder]
+        end = min(found.end, behind)
+        footing = stands_on if end == behind else None
+        return [OffsetRange(found.partition, found.first, end, transactions, footing)]
 
     def _begins(self) -> dict[Place, int]:
         """The offsets at which a new query begins; it looks at startingOffsets only once."""
-        found = {*self._partitions, *self._busy}
+        found = {*self._followed.now, *self._followed.busy}
         topics = {place.topic for place in found}
         missing = [
             str(Place(topic, partition))
@@ -260,11 +225,11 @@ class LogStream:
         if missing:
             by = ", which startingOffsets names,"
             raise nothing_of(sorted(missing), found, self._options.scan.paths, by)
-        return {place: self._begin(place) for place in self._partitions}
+        return {place: self._begin(place) for place in self._followed.now}
 
     def _begin(self, place: Place) -> int:
         """The offset at which a new query begins to read a partition."""
-        partition = self._partitions[place]
+        partition = self._followed.now[place]
         offset = self._options.starting.of(*place)
         timestamp = self._options.scan.starting_timestamp
         if timestamp is not None:
@@ -278,7 +243,7 @@ class LogStream:
 
     def _end(self, place: Place, first: int) -> int:
         """The offset up to which a partition may be read now, from an offset on."""
-        partition = self._partitions[place]
+        partition = self._followed.now[place]
         if self._options.scan.isolation_level != READ_COMMITTED:
             return partition.end_offset
         known = self._transactions.get(place)
@@ -291,87 +256,101 @@ class LogStream:
             self._transactions[place].stable_end()
         return stable
 
-    def _unread(self, place: Place, first: int, behind: int | None = None) -> Unread | None:
-        """The unread offsets of a partition, once those that are gone have been reported."""
-        partition = self._partitions.get(place)
+    def _unread(
+        self,
+        place: Place,
+        first: int,
+        stood_on: Footing | None,
+        behind: int | None = None,
+        stands_on: Footing | None = None,
+    ) -> Unread | None:
+        """The unread offsets of a partition, once those that are gone have been reported.
+
+        Args:
+            place: of the partition.
+            first: the first unread offset.
+            stood_on: what that stands on.
+            behind: the end of the offsets, if they have been planned.
+            stands_on: what that stands on.
+        """
+        partition = self._followed.now.get(place)
         if partition is None:
-            if place not in self._busy:
-                self._report_loss(
+            if place not in self._followed.busy:
+                self._reports.loss(
                     f"partition {place} is gone, and with it its offsets from {first} on",
                     places_of(self._options.scan),
                 )
             return None
-        needed = first if behind is None else behind
-        for _ in range(_LOOKS):
-            if partition.start_offset <= first and needed <= partition.end_offset:
-                break
-            listing = self._folders.again(partition.listing.folder)
-            if listing is None or not listing.segments:
-                break
-            partition.update(listing, reached=needed)
+        positions = [(first, stood_on)]
+        if behind is not None:
+            positions.append((behind, stands_on))
+        parting, *planned = self._partings(place, partition, positions)
         folder = partition.listing.folder
+        if parting is not None:
+            self._report_parting(place, first, parting, partition)
+            if parting.is_short and behind is None:
+                return Unread(partition, first, first)  # until it has other records, or these again
+            first = partition.start_offset if parting.offset is None else parting.offset
+            self._parted.add(place)
+        if planned and planned[0] is not None:
+            assert behind is not None
+            self._report_parting(place, behind, planned[0], partition)
+            behind = planned[0].offset or first
         if first < partition.start_offset:
-            self._report_loss(
+            self._reports.loss(
                 f"offsets {first} to {partition.start_offset - 1} of {place} are gone: its log now "
                 f"begins at {partition.start_offset}",
                 folder,
             )
             first = partition.start_offset
-        elif needed > partition.end_offset:
-            self._report_loss(
-                f"offset {needed} of {place} has been reached, but its log now ends at "
-                f"{partition.end_offset}: it was truncated, or made anew",
-                folder,
-            )
-            first = min(first, partition.end_offset)
         end = self._end(place, first)
         if self._target is not None:
             end = min(end, self._target.get(place, first))
         asked = Range(first, (end if behind is None else min(end, behind)) - 1)
         for gap in partition.listing.gaps:
             if gap & asked:
-                self._report_loss(
+                self._reports.loss(
                     f"offsets {gap.first} to {gap.last} of {place} are gone: neither tiered "
                     "storage nor the broker has them",
                     folder,
                 )
+        end = end if behind is None else min(end, behind)
         return Unread(partition, first, max(first, end))
 
-    def _report_loss(self, what: str, path: str) -> None:
-        if self._options.fail_on_data_loss:
-            raise OffsetOutOfRangeError(what, path=path, advice=ON_LOSS)
-        self._warn(f"{path}: {what}")
+    def _partings(
+        self,
+        place: Place,
+        partition: Partition,
+        positions: Sequence[tuple[int, Footing | None]],
+    ) -> list[Parting | None]:
+        """Find where a log parts from what was read up to each position, after several looks."""
+        (first, _), (needed, _) = positions[0], positions[-1]
+        for look in range(_LOOKS + 1):
+            found = [self._histories.parting(place, partition, *one) for one in positions]
+            if look == _LOOKS or (partition.start_offset <= first and not any(found)):
+                break
+            if needed > partition.end_offset and place not in self._short:
+                time.sleep(_LOOK_SECONDS / _LOOKS)
+            if not self._followed.again(partition, reached=needed):
+                break
+        if any(found) and needed > partition.end_offset:
+            self._short.add(place)
+        else:
+            self._short.discard(place)
+        return found
 
-    def _warn(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            failed = self._options.scan.failed
-            if failed is None:
-                logger.warning("%s", text)
-            else:
-                failed(KafkaJitError(text))
-
-
-def to_json(offsets: Mapping[Place, int]) -> StreamOffsets:
-    """Offsets with sorted keys, because Spark compares their texts.
-
-    >>> to_json({Place("b", 10): 5, Place("b", 2): 0, Place("a", 0): 7})
-    {'a': {'0': 7}, 'b': {'2': 0, '10': 5}}
-    """
-    found: StreamOffsets = {}
-    for topic, partition in sorted(offsets):
-        found.setdefault(topic, {})[str(partition)] = offsets[Place(topic, partition)]
-    return found
-
-
-def from_json(offsets: StreamOffsets) -> dict[Place, int]:
-    """The offsets of each partition.
-
-    >>> from_json({"a": {"0": 7}})
-    {Place(topic='a', partition=0): 7}
-    """
-    return {
-        Place(topic, int(partition)): offset
-        for topic, partitions in offsets.items()
-        for partition, offset in partitions.items()
-    }
+    def _report_parting(
+        self, place: Place, read: int, parting: Parting, partition: Partition
+    ) -> None:
+        if not parting.is_loss:
+            return
+        what = f"{place} was read up to offset {read}, but {parting.why}"
+        if parting.is_short:
+            goes_on = "as soon as the log has other records, or these again"
+        else:
+            at = partition.start_offset if parting.offset is None else parting.offset
+            goes_on = f"from offset {at} of this log on"
+        advice = f"with failOnDataLoss=false the query goes on {goes_on}"
+        if not self._options.fail_on_data_loss:
+            what += f": the query goes on {goes_on}"
+        self._reports.loss(what, partition.listing.folder, advice)

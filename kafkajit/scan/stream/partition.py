@@ -11,13 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.format.ranges import Range
+from kafkajit.log.resumption import Footing, ReadBatch
 from kafkajit.log.segment import Segment
-from kafkajit.scan.stream.listing import STEP_NS, Listing
+from kafkajit.records.batches import Batches
+from kafkajit.scan.stream.listing import STEP_NS, EpochFile, Epochs, Listing
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.positions import (
     Believed,
     Boundary,
     IndexEntries,
+    batch_before,
+    batch_with,
     believe,
     boundary,
     headers,
@@ -30,6 +34,8 @@ from kafkajit.storage.stored_file import StoredFile
 
 # Where the last reads ended, and the next ones begin.
 _REMEMBERED = 16
+# A position keeps the newest leader epochs. Two histories seldom part before them.
+_EPOCHS = 16
 
 
 class Piece(NamedTuple):
@@ -53,9 +59,14 @@ class Partition:
     """
 
     def __init__(self, listing: Listing, options: StreamOptions) -> None:
+        # Another one from the moment at which the log may lack what was seen of it before.
+        self.generation = object()
         self._options = options
+        self._epochs = EpochFile(listing.folder)
         self._last: StoredFile | None = None  # the last segment's log when it was looked at
         self._believed = Believed(0, 0)
+        # The segment before the last one, and what was seen of it when it was the last.
+        self._rolled: tuple[StoredFile, Believed] | None = None
         self._looked_ns = 0
         self._waits_at = -1  # for bytes behind the sound batches to become one
         self._waits_since_ns = 0
@@ -96,17 +107,21 @@ class Partition:
         if listing is self.listing and self.segments and not self._may_have_more(last.log):
             return
         now = time.time_ns()
-        if self._is_new(last.log):
+        known = self._believed
+        if self._last is not None and self._has(listing, self._last, known, rolled=True):
+            if known.last is not None:
+                self._rolled = self._last, known
+            self._believed = self._anew(last)
+        elif self._is_new(listing):
+            self.generation = object()
             self._boundaries.clear()
             self._believed = self._anew(last)
+            self._rolled = None
+            if self._believed.last is None and len(listing.segments) > 1:
+                before = listing.segments[-2]
+                self._rolled = before.log, self._anew(before)
         else:
-            known = self._believed
-            self._believed = self._more(last.log, known)
-            if self._believed == known and known.position < last.log.size:
-                # A broker may have truncated the segment and written other batches since.
-                self._believed = self._anew(last)
-                if self._believed != known:
-                    self._boundaries.clear()
+            self._believed = self._anew(last) if known.last is None else self._more(last.log, known)
         self._believed = self._past_damage(last.log, self._believed, now, reached)
         self._last, self._looked_ns = last.log, now
         self.listing = listing
@@ -141,22 +156,72 @@ class Partition:
         return known
 
     def _may_have_more(self, log: StoredFile) -> bool:
-        """Whether the last segment may have bytes that have not been looked at.
+        """Whether the last segment may have other bytes than at the last look.
 
-        A preallocated file has its size from the start, so its modification time decides.
+        A preallocated file has its size from the start, and a truncated one may have it again. So
+        the modification time decides.
         """
         if log is not self._last and log != self._last:
             return True
-        is_settled = self._looked_ns - (log.modified_ns or 0) > STEP_NS
-        return self._believed.position < log.size and not is_settled
+        return self._looked_ns - (log.modified_ns or 0) <= STEP_NS
 
-    def _is_new(self, log: StoredFile) -> bool:
-        """Whether this log is not the one whose first bytes are known to be sound."""
-        if self._last is None or log.path != self._last.path:
+    def _is_new(self, listing: Listing) -> bool:
+        """Whether the last log may lack what was seen of it, or of the segment before it."""
+        log, before, known = listing.segments[-1].log, self._last, self._believed
+        if before is None or log.path != before.path:
             return True
-        if isinstance(log, LiveFile) and isinstance(self._last, LiveFile):
-            return log.inode != self._last.inode or log.size < self._believed.position
-        return log.size < self._believed.position
+        if known.last is None and self._rolled is not None:
+            return not self._has(listing, *self._rolled, rolled=True)
+        return not self._has(listing, before, known, rolled=False)
+
+    def _has(self, listing: Listing, before: StoredFile, known: Believed, *, rolled: bool) -> bool:
+        """Whether a file is among the rolled segments, or is the last one, with what was seen."""
+        if listing.topic_id != self.listing.topic_id:
+            return False
+        for segment in listing.segments[:-1] if rolled else listing.segments[-1:]:
+            log = segment.log
+            if log.path == before.path:
+                is_whole = _is_same_file(log, before) and log.size >= known.position
+                return is_whole and known.is_in(log)
+        return False
+
+    def footing(self, offset: int) -> Footing:
+        """The ground of a position in the log."""
+        newest = self._believed.last
+        if newest is None and self._rolled is not None:
+            newest = self._rolled[1].last
+        if newest is None or offset != self.end_offset or newest.last_offset != offset - 1:
+            newest = self._last_before(offset)
+        epochs = tuple(one for one in self.epochs if one[1] < offset)
+        if epochs and newest is not None and newest.leader_epoch > epochs[-1][0]:
+            epochs += ((newest.leader_epoch, newest.base_offset),)  # a copy's file may be older
+        return Footing(self.listing.topic_id or None, newest, epochs[-_EPOCHS:])
+
+    @property
+    def epochs(self) -> Epochs:
+        """The leader epochs of the log, and their first offsets, as far as a broker noted them."""
+        return self._epochs.now() if isinstance(self._last, LiveFile) else ()
+
+    def ends_with(self, batch: ReadBatch) -> bool:
+        """Whether the log's last sound batch is this one, which is known without a look."""
+        return self._believed.last == batch
+
+    def batch_with(self, offset: int) -> Batches | None:
+        """The batch that has an offset or, if the log lacks it, the next one."""
+        for segment in self.segments:
+            if segment.offsets.last >= offset:
+                found = batch_with(segment, offset)
+                if found is not None:
+                    return found
+        return None
+
+    def _last_before(self, offset: int) -> ReadBatch | None:
+        for segment in reversed(self.segments):
+            if _first_offset(segment) < offset:
+                found = batch_before(segment, offset)
+                if found is not None:
+                    return found
+        return None
 
     def spans(self, first: int, end: int) -> Iterator[tuple[Segment, int, int]]:
         """The segments with offsets from `first` up to `end`, and the range of these in each."""
@@ -177,11 +242,20 @@ class Partition:
 
     def boundary(self, segment: Segment, offset: int) -> Boundary:
         """The boundary at an offset of a segment, which may be known."""
-        found = self._boundaries.get((_identity(segment), offset))
+        found = self._boundaries.get((self._identity(segment), offset))
         return boundary(segment, offset) if found is None else found
 
+    def _identity(self, segment: Segment) -> object:
+        """A key for the file of a segment: a cleaner's new file may get the old one's inode."""
+        log = segment.log
+        if not isinstance(log, LiveFile):
+            return log.path
+        if self._last is not None and log.path == self._last.path:
+            return (log.path, log.inode)  # it grows; whether it is the same is known
+        return (log.path, log.inode, log.size, log.modified_ns)
+
     def _remember(self, segment: Segment, offset: int, where: Boundary) -> None:
-        key = (_identity(segment), offset)
+        key = (self._identity(segment), offset)
         self._boundaries.pop(key, None)
         self._boundaries[key] = where
         if len(self._boundaries) > _REMEMBERED:
@@ -306,6 +380,8 @@ def _first_offset(segment: Segment) -> int:
     return max(segment.base_offset, segment.offsets.first)
 
 
-def _identity(segment: Segment) -> object:
-    log = segment.log
-    return (log.path, log.inode if isinstance(log, LiveFile) else 0)
+def _is_same_file(log: StoredFile, known: StoredFile) -> bool:
+    """Whether a name still has the file that it had."""
+    if isinstance(log, LiveFile) and isinstance(known, LiveFile):
+        return log.inode == known.inode
+    return log.path == known.path

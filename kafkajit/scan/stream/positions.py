@@ -16,6 +16,7 @@ import numpy as np
 from kafkajit.errors import OK
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD
 from kafkajit.kernel.intrinsics import read_int32
+from kafkajit.log.resumption import ReadBatch
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches, frame
 from kafkajit.storage.live_file import LiveFile
@@ -29,6 +30,7 @@ logger = logging.getLogger("kafkajit")
 _WINDOW = 128 << 10
 _MOST = 8 << 20
 _ZEROS = 1 << 20  # bytes that are compared with zeros at once
+_HEAD = 21  # bytes of a batch's header up to its checksum, or beyond that of a message
 _ENTRY = 8  # bytes of an index entry: the relative offset and the position
 
 
@@ -40,10 +42,16 @@ class Boundary(NamedTuple):
 
 
 class Believed(NamedTuple):
-    """The end of a segment's sound batches, and the offset behind the last of them."""
+    """The end of a segment's sound batches, the offset behind the last of them, and that batch."""
 
     position: int
     offset: int
+    last: ReadBatch | None = None
+    head: bytes = b""  # of that batch
+
+    def is_in(self, log: StoredFile) -> bool:
+        """Whether a log still has the last batch: a broker may have written others over it."""
+        return self.last is None or log.read(self.last.position, _HEAD) == self.head
 
 
 def headers(log: StoredFile, position: int) -> Iterator[Batches]:
@@ -78,7 +86,7 @@ def believe(log: StoredFile, known: Believed, *, check_crcs: bool = True) -> Bel
     A batch at the end may be incomplete although the file is long enough for it. A batch with a
     wrong checksum is damage only if a sound one follows.
     """
-    position, offset = known
+    position, offset, newest, head = known
     for content, batches, start in _framed(log, position):
         sound = batches.is_valid(content) if check_crcs else np.ones(len(batches), dtype=np.bool_)
         good = np.flatnonzero(sound)
@@ -86,9 +94,17 @@ def believe(log: StoredFile, known: Believed, *, check_crcs: bool = True) -> Bel
             last = int(good[-1])
             position = start + int(batches.end[last])
             offset = max(offset, int(batches.last_offset[: last + 1].max()) + 1)
+            newest = _batch(batches, last, start)
+            head = content[newest.position - start :][:_HEAD].tobytes()
         if not good.size or last < len(batches) - 1:
             break
-    return Believed(position, offset)
+    return Believed(position, offset, newest, head)
+
+
+def _batch(batches: Batches, row: int, start: int) -> ReadBatch:
+    """One of the batches in a window that begins at a position."""
+    found = ReadBatch.of(batches, row)
+    return found._replace(position=found.position + start)
 
 
 def sound_behind(log: StoredFile, known: Believed) -> Believed | None:
@@ -105,7 +121,7 @@ def sound_behind(log: StoredFile, known: Believed) -> Believed | None:
         first = frame(content, at, max_records=1).batches[:1]
         base_offset = int(first.field("baseOffset")[0])
         if base_offset >= known.offset:
-            return Believed(known.position + at, base_offset)
+            return Believed(known.position + at, base_offset, known.last, known.head)
         at = prover.next_sound_batch(at + 1)
     return None
 
@@ -149,6 +165,41 @@ def _boundary_from(log: StoredFile, position: int, offset: int) -> tuple[Boundar
             return Boundary(start, start if begins_behind else end), end
         position = int(batches.end[-1])
     return None, position
+
+
+def batches_from(segment: Segment, offset: int) -> Iterator[Batches]:
+    """The headers of a segment's batches, from the one with an offset, or an earlier one, on."""
+    position = IndexEntries(segment).position_of(offset)
+    while True:
+        for batches in headers(segment.log, position):
+            yield batches
+            position = int(batches.end[-1])
+        behind = sound_behind(segment.log, Believed(position, segment.base_offset))
+        if behind is None:
+            return
+        position = behind.position
+
+
+def batch_before(segment: Segment, offset: int) -> ReadBatch | None:
+    """The last batch of a segment that begins before an offset."""
+    found = None
+    for batches in batches_from(segment, offset - 1):
+        early = np.flatnonzero(batches.field("baseOffset") < offset)
+        if early.size:
+            found = ReadBatch.of(batches, int(early[-1]))
+        if early.size < len(batches):
+            break
+    return found
+
+
+def batch_with(segment: Segment, offset: int) -> Batches | None:
+    """The first batch of a segment that ends at an offset or after it, alone."""
+    for batches in batches_from(segment, offset):
+        rows = np.flatnonzero(batches.last_offset >= offset)
+        if rows.size:
+            row = int(rows[0])
+            return batches[row : row + 1]
+    return None
 
 
 class IndexEntries:

@@ -13,20 +13,24 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
+from kafkajit.log.resumption import Footing, ReadBatch
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.plan import Split
 from kafkajit.scan.stream.folders import Folders
+from kafkajit.scan.stream.histories import parting
 from kafkajit.scan.stream.listing import Listing, list_settled
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition, Piece
 from kafkajit.scan.stream.positions import IndexEntries, headers
+from kafkajit.scan.stream.reports import ON_LOSS
 from kafkajit.scan.stream.transactions import Transactions
 from kafkajit.scan.table import read_task
 from kafkajit.storage.live_file import LiveFile
@@ -34,41 +38,44 @@ from kafkajit.walk.selection import Selection
 
 logger = logging.getLogger("kafkajit")
 
-ON_LOSS = "with failOnDataLoss=false the query goes on with the records that are left"
-
 # How often a folder is listed again because files are gone before they have been read.
 _ATTEMPTS = 9
 _PAUSE_SECONDS = 0.02
+_ELSEWHERE = -1  # the position of a batch in another segment
 
-# A partition, its offsets from the first up to the last, and its transactions if they matter.
-OffsetRange = tuple[Partition, int, int, Transactions | None]
+
+class OffsetRange(NamedTuple):
+    """Offsets to read of a partition."""
+
+    partition: Partition
+    first: int
+    end: int
+    transactions: Transactions | None  # if they matter
+    footing: Footing | None  # what the end stands on, if it is known
 
 
 def plan_tasks(ranges: Iterable[OffsetRange], options: ScanOptions) -> list[list[Split]]:
     """Split ranges of offsets into tasks of about equal sizes."""
-    pieces = [
-        (piece, transactions)
-        for partition, first, end, transactions in ranges
-        for piece in partition.pieces(first, end)
-    ]
+    pieces = [(piece, of) for of in ranges for piece in of.partition.pieces(of.first, of.end)]
     share = task_share(options, ((piece.segment.log, piece.size) for piece, _ in pieces))
-    splits = [
-        split for piece, transactions in pieces for split in _splits(piece, transactions, share)
-    ]
+    splits = [split for piece, of in pieces for split in _splits(piece, of, share)]
     return packed(splits, share)
 
 
-def _splits(piece: Piece, transactions: Transactions | None, share: int) -> Iterator[Split]:
+def _splits(piece: Piece, of: OffsetRange, share: int) -> Iterator[Split]:
     """A piece, cut where its offset index leads to batches."""
+    log, footing = piece.segment.log, of.footing
     selection = Selection(offsets=piece.offsets)
-    if transactions is not None:
-        aborted = transactions.aborted.within(*piece.offsets)
+    if of.transactions is not None:
+        aborted = of.transactions.aborted.within(*piece.offsets)
         selection = replace(selection, committed=True, aborted=aborted)
+    if footing is not None and footing.last is not None and piece.offsets.last < of.end - 1:
+        footing = footing._replace(last=footing.last._replace(position=_ELSEWHERE))
     start, first = piece.start, piece.offsets.first
     for position, offset in _cuts(piece, -(-piece.size // share)):
-        yield Split(piece.segment.log, Range(first, offset - 1), start, position, selection)
+        yield Split(log, Range(first, offset - 1), start, position, selection, footing)
         start, first = position, offset
-    yield Split(piece.segment.log, Range(first, piece.offsets.last), start, piece.end, selection)
+    yield Split(log, Range(first, piece.offsets.last), start, piece.end, selection, footing)
 
 
 def _cuts(piece: Piece, count: int) -> Iterator[tuple[int, int]]:
@@ -126,7 +133,7 @@ def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
         yield split
         return
     held = split.file.held()
-    if held is not None:
+    if held is not None and _stands_in(held, split):
         yield split._replace(file=held)
         return
     for _ in range(_ATTEMPTS):
@@ -140,6 +147,18 @@ def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
     yield from found
 
 
+def _stands_in(held: LiveFile, split: Split) -> bool:
+    """Whether a file still has the last batch of the micro-batch where it was planned.
+
+    A broker truncates a segment in place, and may have written others up to that size since.
+    """
+    last = None if split.footing is None else split.footing.last
+    if last is None or last.position == _ELSEWHERE:
+        return True
+    there = next(headers(held, last.position), None)
+    return there is not None and last.is_same(ReadBatch.of(there))
+
+
 def _again(split: Split, options: StreamOptions) -> list[Split]:
     """The offsets of a split in the files that have its file's place now, which are open."""
     first, last = split.offsets
@@ -150,8 +169,9 @@ def _again(split: Split, options: StreamOptions) -> list[Split]:
     if not listing.segments:
         raise FileNotFoundError(errno.ENOENT, "the folder has no segment", split.file.folder)
     partition = Partition(listing, options)
+    end = _common_end(partition, split)
     found = []
-    for piece in partition.pieces(first, last + 1):
+    for piece in partition.pieces(first, end):
         log = piece.segment.log
         held = log.held() if isinstance(log, LiveFile) else log
         if held is None:
@@ -159,13 +179,26 @@ def _again(split: Split, options: StreamOptions) -> list[Split]:
         offsets = split.selection.offsets & piece.offsets
         selection = replace(split.selection, offsets=offsets)
         found.append(Split(held, piece.offsets, piece.start, piece.end, selection))
-    begins = min(partition.start_offset, last + 1)
-    ends = max(partition.end_offset, first)
+    begins = min(partition.start_offset, end)
+    ends = max(min(partition.end_offset, end), first)
     if first < begins:
         _report_loss(split, first, begins - 1, options)
     if ends <= last:
         _report_loss(split, ends, last, options)
     return found
+
+
+def _common_end(partition: Partition, split: Split) -> int:
+    """The end of a split's offsets, as far as a log is still the one for which it was planned."""
+    end = split.offsets.last + 1
+    if split.footing is None:
+        return end
+    last = split.footing.last
+    parted = parting(partition, 0 if last is None else last.last_offset + 1, split.footing)
+    if parted is None:
+        return end
+    logger.info("%s: %s", split.file.folder, parted.why)
+    return max(split.offsets.first, min(end, parted.offset or 0))
 
 
 def _listed_again(split: Split, options: StreamOptions) -> Listing | None:

@@ -7,12 +7,11 @@ deletes its own: whoever lists the broker's folder first, and the objects then, 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.log_path import LOG_SUFFIX, parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import LOCAL_TIERED_STORAGE, is_topic_folder, object_name
@@ -20,9 +19,7 @@ from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
 from kafkajit.places.tiered_files import TieredFile, as_log_files, segments_among
 from kafkajit.scan.options import ScanOptions
-from kafkajit.scan.stream.listing import Listing, live_files
-from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
-from kafkajit.storage.source import as_bytes
+from kafkajit.scan.stream.listing import Listing
 from kafkajit.storage.stored_file import StoredFile
 
 
@@ -47,12 +44,8 @@ class Tier:
         self,
         local: dict[str, Listing],
         objects: list[StoredFile],
-        remote: Mapping[str, StoredFile],
     ) -> list[Listing]:
-        """All partitions: those of brokers' folders, with what tiered storage has of them.
-
-        `remote` has the files of brokers' folders that are not on this machine.
-        """
+        """All partitions: those of brokers' folders, with what tiered storage has of them."""
         tiered = self._partitions(objects)
         alone = dict(tiered)
         found = []
@@ -63,7 +56,7 @@ class Tier:
             if not named and asked is None:
                 found.append(listing)
                 continue
-            id_ = _topic_id(listing.folder, remote)
+            id_ = listing.topic_id
             if asked is not None and id_ != asked:
                 continue
             same = [it for it in named if id_ in (None, it.topic_id)]
@@ -112,11 +105,11 @@ class Tier:
             return local  # they come back in a moment
         paths = tuple(files)
         begins = None if local is None else local.segments[0].log
-        known = self._joined.get(key)
-        if known is not None and known[0] == (paths, begins):
-            if local is known[1]:
-                return known[2]
-            tiered = [it for it in known[2].segments if isinstance(it.log, TieredFile)]
+        before = self._joined.get(key)
+        if before is not None and before[0] == (paths, begins):
+            if local is before[1]:
+                return before[2]
+            tiered = [it for it in before[2].segments if isinstance(it.log, TieredFile)]
         else:
             tiered = _tiered_segments(files, local)
         folder = next(iter(files)).rpartition("/")[0] if local is None else local.folder
@@ -127,7 +120,10 @@ class Tier:
             if isinstance(one.log, TieredFile) and one.offsets.last + 1 < other.offsets.first
         )
         listing = replace(
-            local or Listing(folder, [], []), segments=segments, gaps=gaps, is_tiered=True
+            local or Listing(folder, [], [], topic_id=key.topic_id),
+            segments=segments,
+            gaps=gaps,
+            is_tiered=True,
         )
         self._joined[key] = ((paths, begins), local, listing)
         return listing
@@ -156,19 +152,6 @@ def _tiered_segments(files: dict[str, StoredFile], local: Listing | None) -> lis
 def _place_of(folder: str) -> tuple[str | None, int | None]:
     path = parse_log_path(f"{folder}/any")
     return path.topic, path.partition
-
-
-def _topic_id(folder: str, remote: Mapping[str, StoredFile]) -> str | None:
-    """The topic's id that a broker's folder has; None without partition.metadata."""
-    path = f"{folder}/{PARTITION_METADATA}"
-    for file in [remote[path]] if path in remote else live_files([path]):
-        try:
-            rows = parse_partition_metadata(as_bytes(file.read_now()), file.path).to_pylist()
-        except (CorruptCheckpointError, FileNotFoundError):
-            return ""
-        id_: str = rows[0]["topicId"]
-        return id_
-    return None
 
 
 def holds_objects(path: str, known: Iterable[str] = ()) -> bool:

@@ -36,12 +36,13 @@ class Transactions:
         self._stable: int | None = None
         self._options = options.scan
         self._partition = partition
+        self._generation = partition.generation
         self._open, self._read = _open_before(partition, since)
 
     def serves(self, partition: Partition, first: int) -> bool:
         """Whether these are a partition's transactions from an offset on."""
-        is_its = partition is self._partition and self._read <= partition.end_offset
-        return is_its and self._since <= first
+        # Transactions that were truncated away must not decide about what was written since.
+        return partition.generation is self._generation and self._since <= first
 
     def stable_end(self) -> int:
         """The last stable offset, once the log has been read to its end."""

@@ -1,0 +1,111 @@
+"""The partitions that a stream follows, as they were at the last look."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.named import Place
+from kafkajit.scan.stream.folders import Folders
+from kafkajit.scan.stream.listing import Listing
+from kafkajit.scan.stream.options import StreamOptions
+from kafkajit.scan.stream.partition import Partition
+from kafkajit.scan.stream.reports import Reports
+
+logger = logging.getLogger("kafkajit")
+
+# How often folders are listed again because files are gone before they have been read.
+_ATTEMPTS = 9
+
+Found = TypeVar("Found")
+
+
+class Followed:
+    """The partitions of a stream, each with what has been seen of it."""
+
+    def __init__(self, options: StreamOptions, reports: Reports) -> None:
+        self._options = options
+        self._reports = reports
+        self._folders = Folders(options.scan, options.topics)
+        self._places: dict[str, Place] = {}  # by folder
+        self.now: dict[Place, Partition] = {}
+        self.busy: set[Place] = set()  # a segment is being swapped, or has not come yet
+
+    def again(self, partition: Partition, reached: int) -> bool:
+        """Look at a partition again, which has been read up to an offset; False if it is gone."""
+        listing = self._folders.again(partition.listing.folder)
+        if listing is None or not listing.segments:
+            return False
+        partition.update(listing, reached=reached)
+        return True
+
+    def looked(self, find: Callable[[], Found]) -> Found:
+        """Return what `find` finds after a look at all folders.
+
+        If a broker has deleted or replaced a segment since the look, the next look finds that.
+        """
+        for _ in range(_ATTEMPTS):
+            self.refresh()
+            try:
+                return find()
+            except FileNotFoundError as error:
+                logger.info("%s: the folders are listed again", error)
+        self.refresh()
+        return find()
+
+    def refresh(self) -> None:
+        """Look at all folders."""
+        found: dict[Place, Partition] = {}
+        self.busy.clear()
+        folders: dict[Place, str] = {}
+        for listing in self._folders.refresh():
+            place = self._place_of(listing)
+            if place in folders:
+                raise ValueError(
+                    f"{folders[place]} and {listing.folder} both hold partition {place}: a stream "
+                    "reads one copy of each partition, so narrow the path, or set the option "
+                    "topicId if the topic was deleted and made again"
+                )
+            folders[place] = listing.folder
+            partition = self.now.get(place)
+            if listing.is_swapping or not listing.segments:
+                self.busy.add(place)
+                if listing.is_swapping:
+                    self._reports.warn(
+                        f"{listing.folder}: waits until segments are no longer swapped or changed: "
+                        "if that was interrupted, a broker or `kafkajit repair --apply` completes "
+                        "it"
+                    )
+            else:
+                try:
+                    if partition is None or partition.listing.folder != listing.folder:
+                        partition = Partition(listing, self._options)
+                    else:
+                        partition.update(listing)
+                except FileNotFoundError:  # deleted since it was listed
+                    self.busy.add(place)
+                except (OSError, KafkaJitError) as error:
+                    if self._options.scan.failed is None:
+                        raise
+                    self._options.scan.failed(error)
+                    self.busy.add(place)
+            if partition is not None:
+                found[place] = partition
+        self.now = found
+
+    def _place_of(self, listing: Listing) -> Place:
+        """The topic and the partition in the names of a partition's files."""
+        folder = listing.folder
+        if folder not in self._places:
+            file = listing.segments[0].log.path if listing.segments else f"{folder}/any"
+            path = parse_log_path(file)
+            if path.topic is None or path.partition is None:
+                raise ValueError(
+                    f"{folder} is not a partition's folder, whose name is TOPIC-PARTITION, such as "
+                    "orders-0: a stream needs both"
+                )
+            self._places[folder] = Place(path.topic, path.partition)
+        return self._places[folder]

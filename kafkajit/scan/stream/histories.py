@@ -1,0 +1,144 @@
+"""The comparison of a log with the one that a stream has read.
+
+A log is the one that was read if its topic has the same id, if its leader epochs are those that
+were read, and if it still has the last batch that was read. Compaction and retention may have
+removed that batch, which changes none of the offsets behind it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kafkajit.log.resumption import Footing, ReadBatch, may_be
+from kafkajit.places.named import Place
+from kafkajit.scan.stream.listing import Epochs
+from kafkajit.scan.stream.partition import Partition
+
+
+class Parting(NamedTuple):
+    """The place at which a log parts from the one that was read, and how that is known."""
+
+    # Up to there both have the same records. None: the log is another one, or may be.
+    offset: int | None
+    why: str
+    is_loss: bool = True  # whether records were read that the log lacks, or others are missed
+    # Nothing contradicts what was read, but the log ends before it.
+    is_short: bool = False
+
+
+class Histories:
+    """Compares logs with what was read of them: once, unless a log may have changed since."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Place, tuple[object, int, Footing]] = {}
+
+    def parting(
+        self, place: Place, partition: Partition, offset: int, footing: Footing | None
+    ) -> Parting | None:
+        """Find where a log parts from the one that was read up to an offset, if it does."""
+        known = footing or Footing()
+        state = (partition.generation, offset, known)
+        seen = self._seen.get(place)
+        if seen is not None and seen[0] is state[0] and seen[1:] == state[1:]:
+            return None
+        found = parting(partition, offset, known)
+        if found is None:
+            self._seen[place] = state
+        return found
+
+    def footing(self, place: Place, partition: Partition, offset: int) -> Footing:
+        """The ground of a position that has just been reached."""
+        found = partition.footing(offset)
+        self._seen[place] = (partition.generation, offset, found)
+        return found
+
+
+def parting(partition: Partition, offset: int, footing: Footing) -> Parting | None:
+    """Find where a log parts from the one that was read up to an offset; None if it does not."""
+    id_, last = partition.listing.topic_id or None, footing.last
+    if id_ is not None and footing.topic_id not in (None, id_):
+        why = (
+            f"the topic was made again: its id is {id_}, and that of the log that was read is "
+            f"{footing.topic_id}"
+        )
+        return Parting(None, why, is_loss=last is not None)
+    if last is not None and partition.ends_with(last):
+        return None
+    agreed = None
+    if id_ is not None and id_ == footing.topic_id:
+        agreed = agreed_up_to(footing.epochs, offset, partition.epochs, partition.end_offset)
+    needed = offset if last is None else max(offset, last.last_offset + 1)
+    if needed > partition.end_offset:
+        return _short(partition, footing, agreed)
+    found = None if last is None else partition.batch_with(last.last_offset)
+    here = None if found is None else ReadBatch.of(found)
+    if last is not None and here is not None and here.is_same(last):
+        return None
+    if agreed is not None and agreed < offset:
+        return Parting(agreed, _truncated(agreed, footing.epochs, partition.epochs))
+    if last is None or found is None or partition.start_offset > last.last_offset:
+        return None
+    if may_be(found, last):
+        return None
+    return Parting(
+        None,
+        f"its batch at offset {last.last_offset} is not the one that was read: the topic was made "
+        "again, or the log truncated and written again",
+    )
+
+
+def _short(partition: Partition, footing: Footing, agreed: int | None) -> Parting:
+    """Judge a log that ends before the offset up to which it was read."""
+    end = partition.end_offset
+    why = f"its log now ends at {end}: it was truncated, or made again"
+    if agreed is None:
+        return Parting(None, why)
+    if agreed < end:
+        return Parting(agreed, _truncated(agreed, footing.epochs, partition.epochs))
+    return Parting(end, why, is_loss=footing.last is not None, is_short=True)
+
+
+def _truncated(agreed: int, read: Epochs, now: Epochs) -> str:
+    epoch = max((one for one, first in now if first <= agreed), default=None)
+    was = max((one for one, first in read if first <= agreed), default=None)
+    return (
+        f"the log was truncated to offset {agreed} and written again: leader epoch {epoch} follows "
+        f"there, and epoch {was} was read"
+    )
+
+
+def agreed_up_to(read: Epochs, offset: int, now: Epochs, end: int) -> int | None:
+    """The offset up to which two histories of one log are the same; None if epochs do not tell.
+
+    Each epoch has one leader, so two logs that have an offset from the same epoch have the same
+    records up to there. Followers find in the same way where to truncate.
+
+    Args:
+        read: the leader epochs of the log that was read, and their first offsets.
+        offset: up to which it was read.
+        now: the leader epochs of the log as it is.
+        end: its end.
+
+    >>> agreed_up_to(((0, 0), (1, 100)), 120, ((0, 0), (1, 100), (2, 110)), 300)
+    110
+    >>> agreed_up_to(((0, 0), (1, 100)), 120, ((0, 0), (2, 90)), 300)
+    90
+    >>> agreed_up_to(((3, 50),), 60, ((5, 55),), 300)
+    55
+    >>> agreed_up_to((), 60, ((5, 55),), 300)
+    """
+    mine, theirs = _ranges(read, offset), _ranges(now, end)
+    for epoch in sorted(mine.keys() & theirs.keys(), reverse=True):
+        first = max(mine[epoch][0], theirs[epoch][0])
+        behind = min(mine[epoch][1], theirs[epoch][1])
+        if first <= behind:  # equal in a log that has lost all of it
+            return behind
+    if read and now and read[-1][0] < now[0][0]:  # all that was read is gone
+        return min(offset, now[0][1])
+    return None
+
+
+def _ranges(epochs: Epochs, end: int) -> dict[int, tuple[int, int]]:
+    """The first offset of each epoch, and the one behind its last."""
+    behind = (*(first for _, first in epochs[1:]), end)
+    return {epoch: (first, until) for (epoch, first), until in zip(epochs, behind, strict=False)}

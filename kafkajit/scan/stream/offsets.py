@@ -1,0 +1,91 @@
+"""The offsets of a stream, as they stand in a checkpoint.
+
+    {"orders": {"0": 42}, "@read": {"orders": {"0": [ID, BATCH, EPOCHS]}}}
+
+The first members are those of Spark's Kafka source: the next offset of each partition. What each
+position stands on follows under a name that no topic has. An older checkpoint lacks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafkajit.log.resumption import Footing, ReadBatch
+from kafkajit.places.named import Place
+
+# Offsets by topic and partition, as in JSON.
+StreamOffsets = dict[str, dict[str, Any]]
+
+READ = "@read"
+
+
+def to_json(
+    offsets: Mapping[Place, int], footings: Mapping[Place, Footing] | None = None
+) -> StreamOffsets:
+    """Offsets with sorted keys, because Spark compares their texts.
+
+    >>> to_json({Place("b", 10): 5, Place("b", 2): 0, Place("a", 0): 7})
+    {'a': {'0': 7}, 'b': {'2': 0, '10': 5}}
+    >>> to_json({Place("a", 0): 7}, {Place("a", 0): Footing(epochs=((3, 5),))})
+    {'a': {'0': 7}, '@read': {'a': {'0': [None, None, [[3, 5]]]}}}
+    """
+    found = _by_topic(offsets)
+    known = {place: _to_list(it) for place, it in (footings or {}).items() if it != Footing()}
+    return found | ({READ: _by_topic(known)} if known else {})
+
+
+def _by_topic(values: Mapping[Place, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for topic, partition in sorted(values):
+        found.setdefault(topic, {})[str(partition)] = values[Place(topic, partition)]
+    return found
+
+
+def _to_list(footing: Footing) -> list[Any]:
+    last = None if footing.last is None else list(footing.last)
+    return [footing.topic_id, last, [list(epoch) for epoch in footing.epochs]]
+
+
+def from_json(offsets: StreamOffsets) -> dict[Place, int]:
+    """The offsets of each partition.
+
+    >>> from_json({"a": {"0": 7}})
+    {Place(topic='a', partition=0): 7}
+    """
+    return {
+        Place(topic, int(partition)): offset
+        for topic, partitions in offsets.items()
+        if topic != READ
+        for partition, offset in partitions.items()
+    }
+
+
+def footings_in(offsets: StreamOffsets) -> dict[Place, Footing]:
+    """The grounds of the positions, as far as they are known.
+
+    >>> footings_in({"a": {"0": 7}, "@read": {"a": {"0": ["ID", None, []]}}})
+    {Place(topic='a', partition=0): Footing(topic_id='ID', last=None, epochs=())}
+    >>> footings_in({"a": {"0": 7}, "@read": {"a": {"0": ["ID"]}}})
+    Traceback (most recent call last):
+    ValueError: the checkpoint's offsets have ['ID'] for a-0, which kafkajit did not write
+    """
+    return {
+        Place(topic, int(partition)): _footing(given, f"{topic}-{partition}")
+        for topic, partitions in offsets.get(READ, {}).items()
+        for partition, given in partitions.items()
+    }
+
+
+def _footing(given: Any, name: str) -> Footing:
+    try:
+        id_, last, epochs = given
+        return Footing(
+            id_,
+            None if last is None else ReadBatch(*map(int, last)),
+            tuple((int(epoch), int(first)) for epoch, first in epochs),
+        )
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"the checkpoint's offsets have {given!r} for {name}, which kafkajit did not write"
+        ) from None
