@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     parsed = StreamOptions.parse(given)
     problems = Problems(options.command)
     scan = replace(parsed.scan, failed=problems.add)
-    parsed = replace(parsed, topics=topics, scan=scan)
+    parsed = replace(parsed, topics=topics, scan=scan, waits_for_copies=options.follow)
     _follow(LogStream(parsed), parsed, TailLines(options), options, problems)
     return problems.code()
 

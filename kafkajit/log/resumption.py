@@ -77,6 +77,7 @@ class Footing(NamedTuple):
     last: ReadBatch | None = None  # the batch before the position, if there is one
     # The newest leader epochs before the position, and the offsets at which they begin.
     epochs: tuple[tuple[int, int], ...] = ()
+    log_start: int | None = None  # the first offset of the log
 
 
 def batch_at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -91,8 +91,8 @@ class ScanOptions:
     parallelism: int = 8  # how many tasks run at once, unless the bridge knows better
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> ScanOptions:
-        """Parse options as Spark passes them.
+    def parse(cls, given: Mapping[str, str], others: Iterable[str] = ()) -> ScanOptions:
+        """Parse options as Spark passes them; `others` are known, too, but not given.
 
         >>> ScanOptions.parse({"path": "/logs", "KIND": "batches"}).kind
         'batches'
@@ -114,7 +114,7 @@ class ScanOptions:
                 continue
             name = names.get(key.lower())
             if name is None:
-                hint = suggestion(key, OPTIONS)
+                hint = suggestion(key, [*OPTIONS, *others])
                 raise ValueError(f"unknown option {key!r}{hint}")
             option = OPTIONS[name]
             try:

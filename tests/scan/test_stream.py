@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +25,7 @@ import kafkajit.testing as kt
 from kafkajit.errors import CorruptRecordError, OffsetOutOfRangeError
 from kafkajit.scan.stream.limits import shares
 from kafkajit.scan.stream.log_stream import LogStream
+from kafkajit.scan.stream.offsets import from_json
 from kafkajit.scan.stream.options import (
     Limits,
     refuse_stream_options,
@@ -49,7 +51,9 @@ def test_offsets_are_those_of_sparks_kafka_source_in_order(tmp_path: Path) -> No
     for name in ("b-10", "b-2", "a-0"):
         append(tmp_path / name, data(0, 2))
     query = Query(tmp_path)
-    assert str(query.stream.initial_offsets()) == "{'a': {'0': 0}, 'b': {'2': 0, '10': 0}}"
+    assert str(query.stream.initial_offsets()).startswith(
+        "{'a': {'0': 0}, 'b': {'2': 0, '10': 0}, '@read': {'a': {'0': "
+    )
     query.trigger()
     assert str(query.stream.latest_offsets(query.planned[0], None)).startswith(
         "{'a': {'0': 2}, 'b': {'2': 2, '10': 2}, '@read': {'a': {'0': "
@@ -307,13 +311,17 @@ def test_segments_roll(orders: Path) -> None:
     assert query.offsets() == [15]
 
 
-def test_the_end_of_a_segment_counts_once_another_follows(orders: Path) -> None:
-    """A tail that is still torn when the next segment has begun is damage."""
+def test_the_end_of_a_segment_counts_once_another_follows(
+    orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tail that is still torn when the next segment has begun is damage, or a copy's."""
     query = started(orders)
     query.offsets()
     append(orders, data(10, 3)[:70])
     assert query.offsets() == []
     append(orders, data(13, 1), base_offset=13)
+    assert query.offsets() == []
+    monkeypatch.setattr("kafkajit.scan.stream.gaps._COPIED_NS", 0)
     with pytest.raises(CorruptRecordError):
         query.offsets()
 
@@ -635,7 +643,7 @@ def test_retention_of_what_was_read_is_no_loss(orders: Path) -> None:
 
 def test_a_partition_that_is_gone_is_a_loss(orders: Path) -> None:
     append(orders.parent / "orders-1", data(0))
-    query = started(orders.parent)
+    query = started(orders.parent, maxRecordsPerTrigger=5)
     query.offsets()
     for path in orders.iterdir():
         path.unlink()
@@ -645,6 +653,36 @@ def test_a_partition_that_is_gone_is_a_loss(orders: Path) -> None:
     lenient = Query(orders.parent, failOnDataLoss="false")
     lenient.planned, lenient.committed = query.planned, query.committed
     assert lenient.offsets() == []
+
+
+def test_a_partition_that_was_read_to_its_end_may_go(orders: Path) -> None:
+    append(orders.parent / "orders-1", data(0))
+    query = started(orders.parent)
+    query.offsets()
+    shutil.rmtree(orders)
+    append(orders.parent / "orders-1", data(2))
+    assert query.places() == [("orders", 1, 2), ("orders", 1, 3)]
+    append(orders, data(0, 3))  # made again, without a topic's id
+    with pytest.raises(OffsetOutOfRangeError, match="orders-0 was read up to offset 10, but its"):
+        query.offsets()
+
+
+@pytest.mark.parametrize("offset", [11, 1000])
+def test_a_new_query_does_not_begin_behind_a_log(
+    orders: Path, offset: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = f'{{"orders": {{"0": {offset}}}}}'
+    with pytest.raises(OffsetOutOfRangeError) as caught:
+        started(orders, startingOffsets=asked)
+    assert str(caught.value) == (
+        f"startingOffsets has offset {offset} of orders-0, but its log ends at 10 in {orders}: "
+        "with failOnDataLoss=false the query begins at offset 10"
+    )
+    with caplog.at_level(logging.WARNING, "kafkajit"):
+        query = started(orders, startingOffsets=asked, failOnDataLoss="false")
+    assert "but its log ends at 10" in caplog.text
+    append(orders, data(10))
+    assert query.offsets() == [10, 11]
 
 
 def test_a_log_that_ends_before_what_was_read_is_a_loss(orders: Path) -> None:
@@ -717,6 +755,8 @@ def _compacted(folder: Path, records: bytes) -> None:
 def test_a_segment_that_is_being_swapped_is_waited_for(orders: Path) -> None:
     append(orders, data(10), base_offset=10)
     query = started(orders)
+    query.trigger()  # a query that goes on
+    query.planned, query.committed = query.planned[:1], 1
     _compacted(orders, data(3, 1) + data(8, 1))
     assert query.restart().offsets() == []
     (orders / log_name(0, ".log.swap")).rename(orders / log_name(0))
@@ -1080,7 +1120,7 @@ def test_every_record_of_a_log_that_is_written_meanwhile_comes_once(
 
 def test_the_stream_of_a_process_is_its_own(orders: Path) -> None:
     options = stream_options(orders)
-    assert LogStream(options).initial_offsets() == {"orders": {"0": 0}}
+    assert from_json(LogStream(options).initial_offsets()) == {("orders", 0): 0}
     assert LogStream(options).reported_offsets() == {}
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.named import Place
 from kafkajit.scan.stream.folders import Folders
@@ -19,6 +21,9 @@ logger = logging.getLogger("kafkajit")
 
 # How often folders are listed again because files are gone before they have been read.
 _ATTEMPTS = 9
+# A broker swaps segments, and moves a log to another folder, within milliseconds.
+SETTLE_SECONDS = 2.0
+_PAUSE_SECONDS = 0.02
 
 Found = TypeVar("Found")
 
@@ -33,6 +38,8 @@ class Followed:
         self._places: dict[str, Place] = {}  # by folder
         self.now: dict[Place, Partition] = {}
         self.busy: set[Place] = set()  # a segment is being swapped, or has not come yet
+        self.unsettled: dict[Place, str] = {}  # of these, what keeps a partition from being read
+        self._ends: dict[Place, int] = {}  # of partitions when they were seen last
 
     def again(self, partition: Partition, reached: int) -> bool:
         """Look at a partition again, which has been read up to an offset; False if it is gone."""
@@ -56,28 +63,59 @@ class Followed:
         self.refresh()
         return find()
 
+    def settle(self) -> None:
+        """Look at all folders until no segment is being swapped, as long as a broker takes.
+
+        Raises:
+            LeftOutError: a partition is still not to be read, and the query is to fail on a loss.
+        """
+        until = time.monotonic() + SETTLE_SECONDS
+        self.refresh()
+        while self.unsettled and time.monotonic() < until:
+            time.sleep(_PAUSE_SECONDS)
+            self.refresh()
+        for why in self.unsettled.values():
+            self._reports.wait(why)
+
     def refresh(self) -> None:
-        """Look at all folders."""
+        """Look at all folders, until each partition has one."""
+        until = time.monotonic() + SETTLE_SECONDS
+        while True:
+            listings = self._folders.refresh()
+            both = self._in_two_folders(listings)
+            if both is None:
+                break
+            if time.monotonic() > until:
+                raise ValueError(
+                    f"{both}: a stream reads one copy of each partition, so narrow the path, or "
+                    "set the option topicId if the topic was deleted and made again"
+                )
+            time.sleep(_PAUSE_SECONDS)  # a broker moves a log to another disk
+        self._take_over(listings)
+
+    def _in_two_folders(self, listings: Sequence[Listing]) -> str | None:
+        """The folders of a partition that has two, or None."""
+        folders: dict[Place, str] = {}
+        for listing in listings:
+            place = self._place_of(listing)
+            other = folders.setdefault(place, listing.folder)
+            if other != listing.folder:
+                return f"{other} and {listing.folder} both hold partition {place}"
+        return None
+
+    def _take_over(self, listings: Sequence[Listing]) -> None:
         found: dict[Place, Partition] = {}
         self.busy.clear()
-        folders: dict[Place, str] = {}
-        for listing in self._folders.refresh():
+        self.unsettled.clear()
+        for listing in listings:
             place = self._place_of(listing)
-            if place in folders:
-                raise ValueError(
-                    f"{folders[place]} and {listing.folder} both hold partition {place}: a stream "
-                    "reads one copy of each partition, so narrow the path, or set the option "
-                    "topicId if the topic was deleted and made again"
-                )
-            folders[place] = listing.folder
             partition = self.now.get(place)
             if listing.is_swapping or not listing.segments:
                 self.busy.add(place)
                 if listing.is_swapping:
-                    self._reports.warn(
-                        f"{listing.folder}: waits until segments are no longer swapped or changed: "
-                        "if that was interrupted, a broker or `kafkajit repair --apply` completes "
-                        "it"
+                    self.unsettled[place] = (
+                        f"{listing.folder}: segments are being swapped or changed: if that was "
+                        "interrupted, a broker or `kafkajit repair --apply` completes it"
                     )
             else:
                 try:
@@ -94,7 +132,12 @@ class Followed:
                     self.busy.add(place)
             if partition is not None:
                 found[place] = partition
+        self._ends |= {place: one.end_offset for place, one in self.now.items()}
         self.now = found
+
+    def was_read_to_its_end(self, place: Place, offset: int) -> bool:
+        """Whether a partition that is gone had no record from an offset on at the last look."""
+        return self._ends.get(place, MAX_INT64) <= offset
 
     def _place_of(self, listing: Listing) -> Place:
         """The topic and the partition in the names of a partition's files."""

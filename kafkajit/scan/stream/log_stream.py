@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from kafkajit.errors import LeftOutError
 from kafkajit.format.ranges import Range
 from kafkajit.log.resumption import Footing
 from kafkajit.places.named import Place, nothing_of
@@ -22,6 +23,7 @@ from kafkajit.scan.plan import Split, offset_for_timestamp
 from kafkajit.scan.stream.behind import behind_from, metrics
 from kafkajit.scan.stream.folders import places_of
 from kafkajit.scan.stream.followed import Followed
+from kafkajit.scan.stream.gaps import Gaps
 from kafkajit.scan.stream.histories import Histories, Parting
 from kafkajit.scan.stream.limits import Unread, admitted
 from kafkajit.scan.stream.offsets import StreamOffsets, footings_in, from_json, to_json
@@ -52,6 +54,7 @@ class LogStream:
         self._short: set[Place] = set()  # end before what was read of them
         self._transactions: dict[Place, Transactions] = {}
         self._histories = Histories()
+        self._gaps = Gaps(options, self._reports)
         self._initial: StreamOffsets | None = None
         self._newest: StreamOffsets = {}  # the end of the newest micro-batch
         self._is_new = False
@@ -61,6 +64,7 @@ class LogStream:
     def initial_offsets(self) -> StreamOffsets:
         """The offsets at which a new query begins; the same however often it is called."""
         if self._initial is None:
+            self._followed.settle()
             begins = self._followed.looked(self._begins)
             if not begins:
                 logger.info("%s: no partition has a segment yet", places_of(self._options.scan))
@@ -138,7 +142,7 @@ class LogStream:
 
     def freeze(self) -> None:
         """Let later micro-batches end where the logs end now."""
-        self._followed.refresh()
+        self._followed.settle()
         self._target = {place: it.end_offset for place, it in self._followed.now.items()}
 
     def reported_offsets(self) -> StreamOffsets:
@@ -225,7 +229,16 @@ class LogStream:
         if missing:
             by = ", which startingOffsets names,"
             raise nothing_of(sorted(missing), found, self._options.scan.paths, by)
-        return {place: self._begin(place) for place in self._followed.now}
+        known = self._options.starting.offsets
+        later = {
+            place: known[place.topic][place.partition]
+            for place in self._followed.unsettled
+            if known.get(place.topic, {}).get(place.partition, EARLIEST) >= 0
+        }
+        for place, why in self._followed.unsettled.items():
+            if place not in later and self._options.begins_late(place):
+                raise LeftOutError(f"{why}; until then {place} has no latest offset to begin at")
+        return later | {place: self._begin(place) for place in self._followed.now}
 
     def _begin(self, place: Place) -> int:
         """The offset at which a new query begins to read a partition."""
@@ -239,6 +252,12 @@ class LogStream:
             return partition.start_offset
         if offset == LATEST:
             return self._end(place, partition.end_offset)
+        if offset > partition.end_offset:
+            end = partition.end_offset
+            what = f"startingOffsets has offset {offset} of {place}, but its log ends at {end}"
+            advice = f"with failOnDataLoss=false the query begins at offset {end}"
+            self._reports.loss(what, partition.listing.folder, advice)
+            return end
         return offset
 
     def _end(self, place: Place, first: int) -> int:
@@ -275,7 +294,8 @@ class LogStream:
         """
         partition = self._followed.now.get(place)
         if partition is None:
-            if place not in self._followed.busy:
+            is_gone = place not in self._followed.busy
+            if is_gone and not self._followed.was_read_to_its_end(place, first):
                 self._reports.loss(
                     f"partition {place} is gone, and with it its offsets from {first} on",
                     places_of(self._options.scan),
@@ -287,14 +307,14 @@ class LogStream:
         parting, *planned = self._partings(place, partition, positions)
         folder = partition.listing.folder
         if parting is not None:
-            self._report_parting(place, first, parting, partition)
+            self._reports.parting(place, first, parting, partition)
             if parting.is_short and behind is None:
                 return Unread(partition, first, first)  # until it has other records, or these again
             first = partition.start_offset if parting.offset is None else parting.offset
             self._parted.add(place)
         if planned and planned[0] is not None:
             assert behind is not None
-            self._report_parting(place, behind, planned[0], partition)
+            self._reports.parting(place, behind, planned[0], partition)
             behind = planned[0].offset or first
         if first < partition.start_offset:
             self._reports.loss(
@@ -314,7 +334,10 @@ class LogStream:
                     "storage nor the broker has them",
                     folder,
                 )
-        end = end if behind is None else min(end, behind)
+        if parting is None and stood_on is not None:
+            self._reports.early(place, first, stood_on, partition)
+        whole = self._gaps.end_before(place, partition, first, end) if behind is None else behind
+        end = min(end, whole)
         return Unread(partition, first, max(first, end))
 
     def _partings(
@@ -338,19 +361,3 @@ class LogStream:
         else:
             self._short.discard(place)
         return found
-
-    def _report_parting(
-        self, place: Place, read: int, parting: Parting, partition: Partition
-    ) -> None:
-        if not parting.is_loss:
-            return
-        what = f"{place} was read up to offset {read}, but {parting.why}"
-        if parting.is_short:
-            goes_on = "as soon as the log has other records, or these again"
-        else:
-            at = partition.start_offset if parting.offset is None else parting.offset
-            goes_on = f"from offset {at} of this log on"
-        advice = f"with failOnDataLoss=false the query goes on {goes_on}"
-        if not self._options.fail_on_data_loss:
-            what += f": the query goes on {goes_on}"
-        self._reports.loss(what, partition.listing.folder, advice)

@@ -1,6 +1,6 @@
 """The offsets of a stream, as they stand in a checkpoint.
 
-    {"orders": {"0": 42}, "@read": {"orders": {"0": [ID, BATCH, EPOCHS]}}}
+    {"orders": {"0": 42}, "@read": {"orders": {"0": [ID, BATCH, EPOCHS, START]}}}
 
 The first members are those of Spark's Kafka source: the next offset of each partition. What each
 position stands on follows under a name that no topic has. An older checkpoint lacks it.
@@ -27,8 +27,8 @@ def to_json(
 
     >>> to_json({Place("b", 10): 5, Place("b", 2): 0, Place("a", 0): 7})
     {'a': {'0': 7}, 'b': {'2': 0, '10': 5}}
-    >>> to_json({Place("a", 0): 7}, {Place("a", 0): Footing(epochs=((3, 5),))})
-    {'a': {'0': 7}, '@read': {'a': {'0': [None, None, [[3, 5]]]}}}
+    >>> to_json({Place("a", 0): 7}, {Place("a", 0): Footing(epochs=((3, 5),), log_start=2)})
+    {'a': {'0': 7}, '@read': {'a': {'0': [None, None, [[3, 5]], 2]}}}
     """
     found = _by_topic(offsets)
     known = {place: _to_list(it) for place, it in (footings or {}).items() if it != Footing()}
@@ -44,7 +44,7 @@ def _by_topic(values: Mapping[Place, Any]) -> dict[str, dict[str, Any]]:
 
 def _to_list(footing: Footing) -> list[Any]:
     last = None if footing.last is None else list(footing.last)
-    return [footing.topic_id, last, [list(epoch) for epoch in footing.epochs]]
+    return [footing.topic_id, last, [list(epoch) for epoch in footing.epochs], footing.log_start]
 
 
 def from_json(offsets: StreamOffsets) -> dict[Place, int]:
@@ -64,8 +64,8 @@ def from_json(offsets: StreamOffsets) -> dict[Place, int]:
 def footings_in(offsets: StreamOffsets) -> dict[Place, Footing]:
     """The grounds of the positions, as far as they are known.
 
-    >>> footings_in({"a": {"0": 7}, "@read": {"a": {"0": ["ID", None, []]}}})
-    {Place(topic='a', partition=0): Footing(topic_id='ID', last=None, epochs=())}
+    >>> footings_in({"a": {"0": 7}, "@read": {"a": {"0": ["ID", None, [], 0]}}})
+    {Place(topic='a', partition=0): Footing(topic_id='ID', last=None, epochs=(), log_start=0)}
     >>> footings_in({"a": {"0": 7}, "@read": {"a": {"0": ["ID"]}}})
     Traceback (most recent call last):
     ValueError: the checkpoint's offsets have ['ID'] for a-0, which kafkajit did not write
@@ -79,11 +79,12 @@ def footings_in(offsets: StreamOffsets) -> dict[Place, Footing]:
 
 def _footing(given: Any, name: str) -> Footing:
     try:
-        id_, last, epochs = given
+        id_, last, epochs, log_start = given
         return Footing(
             id_,
             None if last is None else ReadBatch(*map(int, last)),
             tuple((int(epoch), int(first)) for epoch, first in epochs),
+            None if log_start is None else int(log_start),
         )
     except (TypeError, ValueError):
         raise ValueError(

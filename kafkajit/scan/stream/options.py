@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.text_options import Option, boolean
+from kafkajit.places.named import Place
 from kafkajit.scan.options import (
     EARLIEST,
     LATEST,
@@ -66,6 +67,12 @@ class StreamOptions:
     limits: Limits = _UNLIMITED
     fail_on_data_loss: bool = True
     topics: tuple[str, ...] = ()  # the only ones that are looked at; all if empty
+    waits_for_copies: bool = True  # whether offsets may come that a folder lacks now
+
+    def begins_late(self, place: Place) -> bool:
+        """Whether a new query begins behind the first record of a partition."""
+        is_timed = self.scan.starting_timestamp is not None
+        return is_timed or self.starting.of(*place) != EARLIEST
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> StreamOptions:
@@ -95,7 +102,8 @@ to now
                 if option.attribute == "records" and own.get("records") is not None:
                     parsed = min(parsed, own["records"])
                 own[option.attribute] = parsed
-        scan = ScanOptions.parse({k: v for k, v in given.items() if k.lower() not in spelled})
+        others = {key: text for key, text in given.items() if key.lower() not in spelled}
+        scan = ScanOptions.parse(others, STREAM_OPTIONS)
         if scan.kind not in KINDS:
             raise ValueError(
                 f"option kind: a stream reads records or batches, not {scan.kind}; read that kind "

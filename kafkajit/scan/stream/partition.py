@@ -195,7 +195,8 @@ class Partition:
         epochs = tuple(one for one in self.epochs if one[1] < offset)
         if epochs and newest is not None and newest.leader_epoch > epochs[-1][0]:
             epochs += ((newest.leader_epoch, newest.base_offset),)  # a copy's file may be older
-        return Footing(self.listing.topic_id or None, newest, epochs[-_EPOCHS:])
+        id_ = self.listing.topic_id or None
+        return Footing(id_, newest, epochs[-_EPOCHS:], self.start_offset)
 
     @property
     def epochs(self) -> Epochs:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from kafkajit.errors import KafkaJitError, OffsetOutOfRangeError
+from kafkajit.errors import KafkaJitError, LeftOutError, OffsetOutOfRangeError
+from kafkajit.log.resumption import Footing
+from kafkajit.places.named import Place
+from kafkajit.scan.stream.histories import Parting
 from kafkajit.scan.stream.options import StreamOptions
+from kafkajit.scan.stream.partition import Partition
 
 logger = logging.getLogger("kafkajit")
 
@@ -28,6 +32,43 @@ class Reports:
         if self._options.fail_on_data_loss:
             raise OffsetOutOfRangeError(what, path=path, advice=advice)
         self.warn(f"{path}: {what}")
+
+    def parting(self, place: Place, read: int, parting: Parting, partition: Partition) -> None:
+        """Report that a log is not the one that was read up to an offset."""
+        if not parting.is_loss:
+            return
+        what = f"{place} was read up to offset {read}, but {parting.why}"
+        if parting.is_short:
+            goes_on = "as soon as the log has other records, or these again"
+        else:
+            at = partition.start_offset if parting.offset is None else parting.offset
+            goes_on = f"from offset {at} of this log on"
+        if not self._options.fail_on_data_loss:
+            what += f": the query goes on {goes_on}"
+        advice = f"with failOnDataLoss=false the query goes on {goes_on}"
+        self.loss(what, partition.listing.folder, advice)
+
+    def early(self, place: Place, first: int, stood_on: Footing, partition: Partition) -> None:
+        """Report offsets before a position that the log lacked when the position was taken."""
+        start = partition.start_offset
+        if stood_on.log_start is None or start >= min(first, stood_on.log_start):
+            return
+        self.loss(
+            f"offsets {start} to {min(first, stood_on.log_start) - 1} of {place} are in its log, "
+            f"which began at offset {stood_on.log_start} when the query read it: they are not read",
+            partition.listing.folder,
+            "a new query reads them; with failOnDataLoss=false this one goes on without them",
+        )
+
+    def wait(self, what: str) -> None:
+        """Raise an error for a partition that cannot be read now, or warn that the query waits.
+
+        Raises:
+            LeftOutError: the query is to fail on a loss.
+        """
+        if self._options.fail_on_data_loss:
+            raise LeftOutError(what)
+        self.warn(f"{what}; the query waits")
 
     def warn(self, text: str) -> None:
         """Say something once."""

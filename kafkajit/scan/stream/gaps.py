@@ -1,0 +1,97 @@
+"""Offsets that a log lacks between two segments: they are gone, or still to come.
+
+A copy may get its segments in any order, and each of them piece by piece. So a stream does not pass
+such offsets for as long as the folder may be a copy that is being made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from kafkajit.log.missing_offsets import Missing
+from kafkajit.log.missing_segments import missing_between
+from kafkajit.log.segment import Segment
+from kafkajit.log.segment_end import end_of
+from kafkajit.places.named import Place
+from kafkajit.places.tiered_files import TieredFile
+from kafkajit.scan.stream.options import StreamOptions
+from kafkajit.scan.stream.partition import Partition
+from kafkajit.scan.stream.reports import Reports
+
+# A file is finished if it has not changed for so long, and a broker's folder that lacks a segment
+# changes all the time: it is waited for only so long.
+_COPIED_NS = 60 * 10**9
+_MOST_NS = 600 * 10**9
+
+
+class Gaps:
+    """Looks for missing segments before the ends of micro-batches: at each segment once."""
+
+    def __init__(self, options: StreamOptions, reports: Reports) -> None:
+        self._options = options
+        self._reports = reports
+        # The generation of a log, and the segments that follow each other there.
+        self._sound: dict[Place, tuple[object, frozenset[tuple[int, int, int]]]] = {}
+        self._since_ns: dict[tuple[Place, int], int] = {}  # when a gap was seen first
+
+    def end_before(self, place: Place, partition: Partition, first: int, end: int) -> int:
+        """The end of what may be read now of the offsets from `first` up to `end`."""
+        segments = [
+            segment
+            for segment in partition.segments
+            if segment.offsets.last >= first and segment.base_offset <= end
+            if not isinstance(segment.log, TieredFile)
+        ]
+        if len(segments) < 2:
+            return end
+        folder = partition.listing.folder
+        finished = next(_unfinished(segments), end)
+        if finished < end:
+            self._reports.warn(f"{folder}: the segment with offset {finished} is not complete yet")
+            end = max(first, finished)
+        for gap in self._missing(place, partition, segments):
+            if not first <= gap.last < end:
+                continue
+            if gap.first > first and self._options.fail_on_data_loss:
+                return gap.first  # what is before it is read before the error
+            if not self._options.fail_on_data_loss and self._may_come(place, gap, segments):
+                self._reports.warn(f"{folder}: {gap.text}: the query waits for them")
+                return max(first, gap.first)
+            self._reports.loss(gap.text, folder)
+        return end
+
+    def _missing(
+        self, place: Place, partition: Partition, segments: Sequence[Segment]
+    ) -> list[Missing]:
+        pairs = pairwise(segments)
+        known = frozenset((a.base_offset, a.log.size, b.base_offset) for a, b in pairs)
+        generation, sound = self._sound.get(place, (None, frozenset[tuple[int, int, int]]()))
+        if generation is partition.generation and known <= sound:
+            return []
+        found = missing_between(segments)
+        if not found:
+            self._sound[place] = partition.generation, known
+        return found
+
+    def _may_come(self, place: Place, gap: Missing, segments: Sequence[Segment]) -> bool:
+        """Whether missing offsets may be those of a copy that is being made."""
+        now = time.time_ns()
+        since = self._since_ns.setdefault((place, gap.first), now)
+        # A broker appends to the last segment, and makes it.
+        changed = max([segment.log.modified_ns or 0 for segment in segments[:-1]])
+        is_new = now - max(changed, since) < _COPIED_NS and now - since < _MOST_NS
+        return self._options.waits_for_copies and is_new
+
+
+def _unfinished(segments: Sequence[Segment]) -> Iterator[int]:
+    """The offsets behind segments that have changed a moment ago and do not end in a batch."""
+    now = time.time_ns()
+    for segment, following in pairwise(segments):
+        if now - (segment.log.modified_ns or 0) < _COPIED_NS:
+            end = end_of(segment)
+            if end.problem is not None:
+                behind = segment.base_offset if end.offset is None else end.offset + 1
+                if behind < following.base_offset:
+                    yield behind
