@@ -11,6 +11,7 @@ from kafkajit.errors import did_you_mean
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.produce.commit import locked, partitions_in
 from kafkajit.produce.options import STATIC, ProduceOptions
+from kafkajit.produce.unmarked import OPEN
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.state.meta_properties import META_PROPERTIES
 
@@ -81,6 +82,11 @@ def check_columns(schema: pa.Schema, options: ProduceOptions) -> None:
         )
     if options.keep_offsets and "offset" not in schema.names:
         raise ValueError("keepOffsets needs a column offset")
+    if options.transactions not in (None, OPEN) and not options.keep_offsets:
+        raise ValueError(
+            "option transactions: rows that get new offsets are not part of a transaction, only "
+            "those that keep theirs (keepOffsets)"
+        )
 
 
 def check_folder(options: ProduceOptions, *, overwrite: bool) -> None:

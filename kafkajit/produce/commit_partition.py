@@ -32,6 +32,7 @@ from kafkajit.log.producers import markers_of
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import TopicPartition
 from kafkajit.produce.task_output import StagedSegment
+from kafkajit.produce.unmarked import OPEN, PLAIN, first_unmarked, make_plain, refuse_unmarked
 from kafkajit.state.partition_metadata import (
     PARTITION_METADATA,
     partition_metadata_text,
@@ -70,6 +71,8 @@ def commit_partition(
     end = end_of_new_log(0, LeaderEpochs()) if is_new else read_log_end(folder, options.config)
     effects = AppendEffects(folder, end, change)
     moved = _moved(partition, segments, end, options)
+    if options.keep_offsets:
+        _end_transactions(partition, moved, options)
     for segment in _joined_small(moved, work / str(partition), options):
         effects.take_snapshot(segment.base_offset)
         if options.keep_offsets:
@@ -82,6 +85,20 @@ def commit_partition(
     if not options.keep_offsets:
         effects.epochs.assign(_epoch(partition, end, options), moved[0].base_offset)
     effects.finish(moved[0].base_offset, moved[-1].next_offset)
+
+
+def _end_transactions(
+    partition: TopicPartition, moved: list[_Moved], options: ProduceOptions
+) -> None:
+    """Refuse transactions whose markers are not among the rows, or write them as plain batches."""
+    if options.transactions == OPEN:
+        return
+    logs = [segment.path(LOG_SUFFIX) for segment in moved if segment.has_producers]
+    first = first_unmarked(logs)
+    if options.transactions == PLAIN:
+        make_plain(logs, first)
+    else:
+        refuse_unmarked(str(partition), first)
 
 
 @contextmanager

@@ -355,7 +355,7 @@ def import_files(
     for paths in repeated(inputs):
         raise ValueError(f"{' and '.join(paths)} are one file: its records would come twice")
     parsed = ProduceOptions.parse(
-        {"path": os.fspath(folder)}
+        {"path": os.fspath(folder), "transactions": "open"}  # which the plan names
         | {
             name.replace("_", ""): _text(value)
             for name, value in options.items()

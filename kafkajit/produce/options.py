@@ -18,6 +18,7 @@ from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
 from kafkajit.format.topic import check_topic
 from kafkajit.log.config import TOPIC_CONFIGS, LogConfig
+from kafkajit.produce.unmarked import ERROR, OPEN, PLAIN
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.state.uuid import ZERO, parse_uuid
 
@@ -42,6 +43,7 @@ class ProduceOptions:
     topic: str | None = None
     partitions: int | None = None
     keep_offsets: bool = False
+    transactions: str | None = None
     compression_type: CompressionType | None = None
     compression_level: int | None = None
     batch_size: int | None = None
@@ -194,6 +196,13 @@ OPTIONS: dict[str, Option] = {
         boolean,
         "whether to restore a log as it was, with the rows' offsets, batches and producers; false "
         "by default",
+    ),
+    "transactions": Option(
+        "transactions",
+        one_of((ERROR, PLAIN, OPEN)),
+        "with keepOffsets, what becomes of transactions whose markers are not among the rows: "
+        "error, the default, refuses them; plain writes their records outside of a transaction, as "
+        "rows that were read with read_committed need; open leaves them open",
     ),
     "topicId": Option(
         "topic_id",

@@ -226,7 +226,9 @@ def test_producers_go_on_from_those_that_the_log_knows(tmp_path: Path) -> None:
     rows_of_both = all_columns(tmp_path / "source-0" / f"{0:020}.log")
     first, rest = rows_of_both.slice(0, 1), rows_of_both.slice(1)
     options = {"keepOffsets": "true", "topic": "a", "segment.ms": 2**62}
-    write(tmp_path / "ours", [[first]], **options)
+    with pytest.raises(ValueError, match="lack the marker of producer 9"):
+        write(tmp_path / "ours", [[first]], **options)
+    write(tmp_path / "ours", [[first]], transactions="open", **options)
     write(tmp_path / "ours", [[rest]], **options)
     folder = tmp_path / "ours" / "a-0"
     assert aborted_in(folder) == aborted_in(tmp_path / "source-0")

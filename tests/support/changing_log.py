@@ -106,11 +106,14 @@ class ChangingLog:
         """Append a batch of records, of a transaction, or a marker."""
         producer = self._rng.choice([-1, -1, 1, 2])
         if producer >= 0 and self._is_open(producer) and self._rng.random() < 0.6:
-            kind = self._rng.choice([0, COMMIT])
-            content = kt.control_batch(kind, producer_id=producer, **self._fields)
-            self._write(Batch(self.end, (), content, producer, kind))
+            self.finish(producer, self._rng.choice([0, COMMIT]))
         else:
             self.grow(self._rng.randint(1, 4), producer)
+
+    def finish(self, producer: int, control_type: int) -> None:
+        """Append a marker."""
+        content = kt.control_batch(control_type, producer_id=producer, **self._fields)
+        self._write(Batch(self.end, (), content, producer, control_type))
 
     def grow(self, count: int, producer: int = -1) -> None:
         """Append a batch of records, in a producer's transaction if there is a producer."""
