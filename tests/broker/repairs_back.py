@@ -5,7 +5,9 @@ tests/support/repair_differential.py does, and put into the log.dirs of a broker
 without a warning, leave the logs as they are, and give consumers the records that our reader reads,
 with both isolation levels. Two more folders hold overlapping segments that were not repaired: a
 consumer must get what `repair` keeps of them. Others have lost a marker, which was written anew: a
-consumer with read_committed must get the outcome that the marker has.
+consumer with read_committed must get the outcome that the marker has. The rest are logs of rows
+that were read with read_committed and written with their offsets: both isolation levels must get
+them.
 
     KAFKAJIT_KAFKA_LIB=~/kafka/4.4.0/lib PYTHONPATH=.:tests:tests/support \
         python tests/broker/repairs_back.py
@@ -16,6 +18,7 @@ Needs Java 17 and the jars of Kafka, by default 4.1.1's.
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -25,13 +28,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker import Broker, compile_java, java, running_broker
+from changing_log import ChangingLog
 from partition_damages import CONFIG, KINDS, TIME, name_of
+from producing import write
 from repair_differential import run
 
 import kafkajit
 import kafkajit.testing as kt
 
 CASES = 3 * len(KINDS)
+PLAIN = 10
 SETTINGS = {"log.cleaner.enable": "false", "log.retention.ms": "-1"}
 Lines = dict[str, list[tuple[int, str]]]
 
@@ -45,7 +51,7 @@ def main(work: Path) -> None:
     run(CASES, 0, work / "repaired", sorted(KINDS))
     folders = {path.name.replace("_", "-"): path for path in sorted((work / "repaired").iterdir())}
     progress(f"{len(folders)} partitions were damaged and repaired")
-    folders |= overlapping(work / "made") | marked(work / "made")
+    folders |= overlapping(work / "made") | marked(work / "made") | plain(work / "made")
     topics = sorted(folders)
     with running_broker(work, SETTINGS) as broker:
         repaired_logs(classes, broker, "create", *topics)
@@ -148,6 +154,24 @@ def marked(work: Path) -> dict[str, Path]:
         plan = kafkajit.repair(folder, config=CONFIG, salvage=True, **{option: True})  # type: ignore[arg-type]
         plan.apply(keep=False)
         found[option.replace("_", "-")] = folder.parent
+    return found
+
+
+def plain(work: Path) -> dict[str, Path]:
+    """Folders of rows that were read with read_committed, and written with their offsets."""
+    found = {}
+    for seed in range(PLAIN):
+        log = ChangingLog(work / f"source-{seed}" / "orders-0", random.Random(seed))
+        for _ in range(12):
+            log.append()
+        rows = kafkajit.dataset(log.folder, isolation_level="read_committed").to_table()
+        if rows.num_rows:
+            found[f"plain-{seed}"] = work / f"plain-{seed}"
+            options = {"keepOffsets": "true", "transactions": "plain", "segment.ms": 2**62}
+            write(work / f"plain-{seed}", [rows.to_batches()], **options)
+            expected = [(offset, b"%d" % value) for offset, value in log.records(committed=True)]
+            written = ours(work / f"plain-{seed}" / "orders-0", "read_uncommitted")
+            assert written == [(offset, value.hex()) for offset, value in expected]
     return found
 
 
