@@ -205,7 +205,8 @@ def test_a_change_that_is_not_finished_is_named(
     code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
     assert code == (1 if name.startswith("export") else code_on_the_page(name, PART))
     assert len(lines) == 1
-    state = "segments are being swapped" if name == "tail" else "a change of the log is not finished"
+    unfinished = "a change of the log is not finished"
+    state = "segments are being swapped" if name == "tail" else unfinished
     assert f"{root}/orders-1: {state}" in lines[0]
     assert "`kafkajit repair --apply`" in lines[0]
 
