@@ -23,53 +23,41 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from broker import (
-    KAFKA,
-    broker_config,
-    compile_java,
-    format_storage,
-    free_ports,
-    java,
-    kill,
-    kraft_config,
-    running_server,
-    write_properties,
-)
+from broker import Broker, compile_java, java, running_broker
 from streaming import Query
 
 from kafkajit.errors import OffsetOutOfRangeError
 
 # A broker takes this long for what it does in the background.
 MOST_SECONDS = 60.0
+SETTINGS = {
+    "log.retention.check.interval.ms": "500",
+    "log.initial.task.delay.ms": "500",
+    "file.delete.delay.ms": "100",
+    "log.segment.delete.delay.ms": "100",
+}
 
 
-class Broker:
-    """A broker with two folders of logs, and a client that changes them."""
+class Logs:
+    """The logs of a broker in two folders, and a client that changes them."""
 
     def __init__(self, work: Path) -> None:
         self._work = work
         self.folders = [work / "logs", work / "more"]
-        self._port, controller_port = free_ports(2)
-        settings = broker_config(self._port, work / "logs")
-        settings |= kraft_config(self._port, controller_port) | {
-            "log.dirs": ",".join(map(str, self.folders)),
-            "log.retention.check.interval.ms": "500",
-            "log.initial.task.delay.ms": "500",
-            "file.delete.delay.ms": "100",
-            "log.segment.delete.delay.ms": "100",
-        }
-        self._properties = write_properties(work / "broker.properties", settings)
-        format_storage(self._properties, ())
-        compile_java([Path(__file__).with_name("ChangedLogs.java")], work)
+        self._classes = work / "classes"
+        self._classes.mkdir()
+        compile_java([Path(__file__).with_name("ChangedLogs.java")], self._classes)
 
     @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[bytes]]:
-        with running_server(KAFKA, "kafka.Kafka", self._properties, self._port) as process:
-            command = java("ChangedLogs", f"127.0.0.1:{self._port}", classes=[self._work])
+    def running(self) -> Iterator[Broker]:
+        """The broker, started on these logs."""
+        settings = SETTINGS | {"log.dirs": ",".join(map(str, self.folders))}
+        with running_broker(self._work, settings) as broker:
+            command = java("ChangedLogs", broker.bootstrap, classes=[self._classes])
             with subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             ) as self._client:
-                yield process
+                yield broker
                 assert self._client.stdin is not None
                 self._client.stdin.close()
 
@@ -93,9 +81,9 @@ class Broker:
 class Queries:
     """A query that fails on a loss, and one that goes on, over the logs of topics."""
 
-    def __init__(self, broker: Broker, *topics: str) -> None:
-        self._strict = Query(*broker.folders)
-        self._lenient = Query(*broker.folders, failOnDataLoss="false")
+    def __init__(self, logs: Logs, *topics: str) -> None:
+        self._strict = Query(*logs.folders)
+        self._lenient = Query(*logs.folders, failOnDataLoss="false")
         self.found: list[int] = []
         for query in (self._strict, self._lenient):
             query.options = replace(query.options, topics=topics)
@@ -131,90 +119,90 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def written(broker: Broker, topic: str, *configs: str, keys: int = 1000) -> Queries:
+def written(logs: Logs, topic: str, *configs: str, keys: int = 1000) -> Queries:
     """Queries that have read ten records of a new topic."""
-    broker.ask("create", topic, "retention.ms=-1", *configs)
-    broker.ask("write", topic, 0, 10, keys)
-    queries = Queries(broker, topic)
+    logs.ask("create", topic, "retention.ms=-1", *configs)
+    logs.ask("write", topic, 0, 10, keys)
+    queries = Queries(logs, topic)
     assert queries.read() == list(range(10))
     return queries
 
 
-def made_again(broker: Broker) -> None:
+def made_again(logs: Logs) -> None:
     for topic, count in (("shorter", 4), ("equal", 10), ("longer", 25)):
-        queries = written(broker, topic)
-        broker.ask("delete", topic)
-        until(lambda topic=topic: not any((it / f"{topic}-0").is_dir() for it in broker.folders))
-        broker.ask("create", topic, "retention.ms=-1")
-        broker.ask("write", topic, 100, count, 1000)
-        assert queries.lose("the topic was made again") == broker.consumed(topic)
+        queries = written(logs, topic)
+        logs.ask("delete", topic)
+        until(lambda topic=topic: not any((it / f"{topic}-0").is_dir() for it in logs.folders))
+        logs.ask("create", topic, "retention.ms=-1")
+        logs.ask("write", topic, 100, count, 1000)
+        assert queries.lose("the topic was made again") == logs.consumed(topic)
 
 
-def expired(broker: Broker) -> None:
-    queries = written(broker, "expired", "segment.ms=1")
-    broker.ask("write", "expired", 10, 10, 1000)
-    broker.ask("before", "expired", 15)
-    folder = broker.folder("expired")
+def expired(logs: Logs) -> None:
+    queries = written(logs, "expired", "segment.ms=1")
+    logs.ask("write", "expired", 10, 10, 1000)
+    logs.ask("before", "expired", 15)
+    folder = logs.folder("expired")
     until(lambda: int(min(path.stem for path in folder.glob("*.log"))) == 15)
     assert queries.lose("offsets 10 to 14 of expired-0 are gone") == list(range(15, 20))
-    assert broker.consumed("expired") == list(range(15, 20))
+    assert logs.consumed("expired") == list(range(15, 20))
 
 
-def below_the_start(broker: Broker) -> None:
-    queries = written(broker, "below")
-    broker.ask("write", "below", 10, 10, 1000)
-    broker.ask("before", "below", 15)
+def below_the_start(logs: Logs) -> None:
+    queries = written(logs, "below")
+    logs.ask("write", "below", 10, 10, 1000)
+    logs.ask("before", "below", 15)
     assert queries.read() == list(range(10, 20))
-    assert broker.consumed("below") == list(range(15, 20))
+    assert logs.consumed("below") == list(range(15, 20))
 
 
-def compacted(broker: Broker) -> None:
+def compacted(logs: Logs) -> None:
     configs = ("cleanup.policy=compact", "segment.ms=300", "min.cleanable.dirty.ratio=0.01")
-    queries = written(broker, "compacted", *configs, "max.compaction.lag.ms=300", keys=3)
+    queries = written(logs, "compacted", *configs, "max.compaction.lag.ms=300", keys=3)
     time.sleep(0.5)
-    broker.ask("write", "compacted", 10, 10, 3)
-    behind = Queries(broker, "compacted")
-    until(lambda: broker.consumed("compacted")[0] == 7)  # the first one of three keys
-    assert queries.read() == broker.consumed("compacted")[-len(queries.found[10:]) :]
-    assert behind.read() == broker.consumed("compacted")
-    broker.ask("write", "compacted", 20, 1, 3)
+    logs.ask("write", "compacted", 10, 10, 3)
+    behind = Queries(logs, "compacted")
+    until(lambda: logs.consumed("compacted")[0] == 7)  # the first one of three keys
+    assert queries.read() == logs.consumed("compacted")[-len(queries.found[10:]) :]
+    assert behind.read() == logs.consumed("compacted")
+    logs.ask("write", "compacted", 20, 1, 3)
     assert queries.read() == behind.read() == [20]
 
 
-def deleted(broker: Broker) -> None:
-    queries = written(broker, "deleted-a")
-    broker.ask("create", "deleted-b", "retention.ms=-1")
-    both = Queries(broker, "deleted-a", "deleted-b")
+def deleted(logs: Logs) -> None:
+    queries = written(logs, "deleted-a")
+    logs.ask("create", "deleted-b", "retention.ms=-1")
+    both = Queries(logs, "deleted-a", "deleted-b")
     assert both.read() == list(range(10))
-    broker.ask("delete", "deleted-a")
-    broker.ask("write", "deleted-b", 50, 3, 1000)
-    until(lambda: not any((it / "deleted-a-0").is_dir() for it in broker.folders))
+    logs.ask("delete", "deleted-a")
+    logs.ask("write", "deleted-b", 50, 3, 1000)
+    until(lambda: not any((it / "deleted-a-0").is_dir() for it in logs.folders))
     assert queries.read() == []
     until(lambda: bool(both.read()) or both.found[10:] == [50, 51, 52])
 
 
-def moved(broker: Broker) -> None:
-    queries = written(broker, "moved")
-    here = broker.folder("moved").parent
-    (there,) = (folder for folder in broker.folders if folder != here)
+def moved(logs: Logs) -> None:
+    queries = written(logs, "moved")
+    here = logs.folder("moved").parent
+    (there,) = (folder for folder in logs.folders if folder != here)
     for first, folder in ((10, there), (20, here)):
-        broker.ask("write", "moved", first, 10, 1000)
-        broker.ask("move", "moved", folder)
+        logs.ask("write", "moved", first, 10, 1000)
+        logs.ask("move", "moved", folder)
         while len(queries.found) < first + 10:
             queries.read()
-    assert queries.found == broker.consumed("moved") == list(range(30))
+    assert queries.found == logs.consumed("moved") == list(range(30))
 
 
-def truncated(broker: Broker, end: Callable[[], None]) -> Callable[[], None]:
+def truncated(logs: Logs, end: Callable[[], None]) -> Callable[[], None]:
     """A log whose newest records were in no file yet when the machine went down."""
-    queries = {name: written(broker, name) for name in ("lost", "grown")}
+    queries = {name: written(logs, name) for name in ("lost", "grown")}
     for name in queries:
-        broker.ask("write", name, 10, 10, 1000)
+        logs.ask("write", name, 10, 10, 1000)
         assert queries[name].read() == list(range(10, 20))
 
     def cut() -> None:
         for name in queries:
-            (log,) = broker.folder(name).glob("*.log")
+            (log,) = logs.folder(name).glob("*.log")
             content = log.read_bytes()
             end = 0
             for _ in range(15):
@@ -224,11 +212,11 @@ def truncated(broker: Broker, end: Callable[[], None]) -> Callable[[], None]:
 
     def check() -> None:
         assert queries["lost"].lose("but its log now ends at 15") == []
-        broker.ask("write", "grown", 100, 20, 1000)
+        logs.ask("write", "grown", 100, 20, 1000)
         assert queries["grown"].lose("the log was truncated to offset 15") == list(range(100, 120))
         kept = [*range(15), *range(100, 120)]
-        assert broker.consumed("grown") == kept
-        broker.ask("write", "lost", 100, 2, 1000)
+        assert logs.consumed("grown") == kept
+        logs.ask("write", "lost", 100, 2, 1000)
         assert queries["lost"].lose("the log was truncated to offset 15") == [100, 101]
 
     end()
@@ -238,13 +226,13 @@ def truncated(broker: Broker, end: Callable[[], None]) -> Callable[[], None]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
-        broker = Broker(Path(temporary))
-        with broker.running() as process:
+        logs = Logs(Path(temporary))
+        with logs.running() as broker:
             for case in (made_again, expired, below_the_start, compacted, deleted, moved):
-                case(broker)
+                case(logs)
                 sys.stdout.write(f"{case.__name__}\n")
-            check = truncated(broker, lambda: kill(process))
-        with broker.running():
+            check = truncated(logs, broker.kill)
+        with logs.running():
             check()
             sys.stdout.write("truncated\n")
 
