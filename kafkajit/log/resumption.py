@@ -139,10 +139,9 @@ def check_resumed(
             f"is {topic_id}",
             path=segments[0].log.folder,
         )
-    if last is not None:
-        there = _at(segments, last.last_offset, last.position)
-        if there is not None and there.position == last.position and there.is_same(last):
-            return NOTHING
+    there = None if last is None else _at(segments, last.last_offset, last.position)
+    if last is not None and there is not None and there.is_same(last):
+        return NOTHING
     begin = min(segment.base_offset for segment in segments)
     wanted = next_offset - 1 if last is None else last.last_offset
     found = next(_from(segments, wanted), None)

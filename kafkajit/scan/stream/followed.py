@@ -39,7 +39,7 @@ class Followed:
         self.now: dict[Place, Partition] = {}
         self.busy: set[Place] = set()  # a segment is being swapped, or has not come yet
         self.unsettled: dict[Place, str] = {}  # of these, what keeps a partition from being read
-        self._ends: dict[Place, int] = {}  # of partitions when they were seen last
+        self._ends: dict[Place, int] = {}  # of partitions that are gone, when they were seen last
 
     def again(self, partition: Partition, reached: int) -> bool:
         """Look at a partition again, which has been read up to an offset; False if it is gone."""
@@ -132,7 +132,8 @@ class Followed:
                     self.busy.add(place)
             if partition is not None:
                 found[place] = partition
-        self._ends |= {place: one.end_offset for place, one in self.now.items()}
+        gone = self.now.keys() - found.keys()
+        self._ends |= {place: self.now[place].end_offset for place in gone}
         self.now = found
 
     def was_read_to_its_end(self, place: Place, offset: int) -> bool:

@@ -38,8 +38,7 @@ class Histories:
         """Find where a log parts from the one that was read up to an offset, if it does."""
         known = footing or Footing()
         state = (partition.generation, offset, known)
-        seen = self._seen.get(place)
-        if seen is not None and seen[0] is state[0] and seen[1:] == state[1:]:
+        if self._seen.get(place) == state:
             return None
         found = parting(partition, offset, known)
         if found is None:
