@@ -151,7 +151,7 @@ def _report_tails(stream: LogStream, options: argparse.Namespace, problems: Prob
     tails = list(stream.unsound_tails())
     if tails:
         sleep(_PAUSE_SECONDS)  # a broker that writes them has finished by then
-        stream.latest_offsets({}, None)
+        stream.newest_offsets()
     for name, log, position in stream.unsound_tails():
         topic, _, number = name.rpartition("-")
         is_same = (name, log.size, position) in {(one[0], one[1].size, one[2]) for one in tails}
@@ -170,11 +170,12 @@ def _begin(stream: LogStream, options: argparse.Namespace, problems: Problems) -
     _check_there(start, options, problems)
     if options.starting_timestamp is not None or options.records is None:
         return start
-    ends = from_json(stream.latest_offsets(start, None))
+    # What an earlier part of a log lacks does not matter for its last records.
+    ends = from_json(stream.newest_offsets())
     # One that has come since then is read from its first offset.
-    begins = from_json(start)
+    begins = from_json(start).items()
     return to_json(
-        {place: max(first, ends[place] - options.records) for place, first in begins.items()}
+        {place: max(first, ends.get(place, first) - options.records) for place, first in begins}
     )
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import data
 import pytest
+from partitions import data as batch_of_two
 from scanning import write_partition
+from streaming import append
 from terminal import command, environment
 from typed_logs import (
     ORDER,
@@ -112,6 +114,21 @@ def test_a_partition_may_come_at_any_moment(
     monkeypatch.setattr(LogStream, "initial_offsets", begun)
     values = [line.split("\t")[4] for line in tail("-n", 1, root)]
     assert values == ["29", "new", "newer", "\\xff"]
+
+
+def test_the_last_records_do_not_need_the_first_segments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "orders-0"
+    for base in (0, 9, 11):
+        append(folder, batch_of_two(base), base)
+    assert main(["tail", "-n", "2", str(tmp_path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert main(["tail", "-n", "all", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 6
+    assert "offsets 2 to 8 are missing between" in err
+    assert str(folder) in err
 
 
 def test_a_time_may_be_behind_pythons_last_year(tmp_path: Path, tail: Tail) -> None:

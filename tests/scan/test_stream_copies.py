@@ -17,7 +17,9 @@ from partitions import data, log_name
 from streaming import Query, append, started, stream_options
 
 from kafkajit.errors import LeftOutError, OffsetOutOfRangeError
+from kafkajit.log.resumption import Footing
 from kafkajit.scan.stream.options import StreamOptions
+from kafkajit.scan.stream.partition import Partition
 
 # The offsets of a log of four segments, by their base offsets.
 SEGMENTS = {
@@ -98,6 +100,46 @@ def test_a_query_that_goes_on_after_a_loss_passes_what_is_missing_for_a_minute(
     with caplog.at_level(logging.WARNING, "kafkajit"):
         assert query.offsets() == [*range(10), *range(13, 22)]
     assert "offsets 10 to 12 are missing" in caplog.text
+
+
+def test_a_planned_micro_batch_that_lacks_a_segment_now_is_a_loss(
+    orders: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    strict, query = started(orders.parent), lenient(orders)
+    for one in (strict, query):
+        assert one.plan()
+    (orders / log_name(10)).unlink()
+    with pytest.raises(OffsetOutOfRangeError, match="offsets 10 to 12 are missing"):
+        strict.restart().read()
+    with caplog.at_level(logging.WARNING, "kafkajit"):
+        assert query.restart().read().num_rows == 19
+    assert "offsets 10 to 12 are missing" in caplog.text
+
+
+def test_a_new_partition_that_lacks_a_segment_is_a_loss_in_one_trigger_too(orders: Path) -> None:
+    (orders / log_name(10)).unlink()
+    orders.rename(orders.parent.parent / "late")
+    append(orders.parent / "orders-1", data(0))
+    query = started(orders.parent)
+    (orders.parent.parent / "late").rename(orders)
+    query.plan(None)
+    assert query.read(["offset"]).num_rows == 2 + 10
+    query.commit()
+    with pytest.raises(OffsetOutOfRangeError, match="offsets 10 to 12 are missing"):
+        query.plan(None)
+
+
+def test_a_segment_that_goes_at_the_first_look_is_looked_for_again(
+    orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    footing = Partition.footing
+
+    def gone(partition: Partition, offset: int) -> Footing:
+        monkeypatch.setattr(Partition, "footing", footing)
+        raise FileNotFoundError(orders)
+
+    monkeypatch.setattr(Partition, "footing", gone)
+    assert started(orders.parent).offsets() == list(range(22))
 
 
 def test_a_gap_of_compaction_is_not_missing(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from kafkajit.format.ranges import Range
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.segment import Segment
@@ -38,22 +39,13 @@ class Gaps:
 
     def end_before(self, place: Place, partition: Partition, first: int, end: int) -> int:
         """The end of what may be read now of the offsets from `first` up to `end`."""
-        segments = [
-            segment
-            for segment in partition.segments
-            if segment.offsets.last >= first and segment.base_offset <= end
-            if not isinstance(segment.log, TieredFile)
-        ]
-        if len(segments) < 2:
-            return end
+        segments = _segments(partition, first, end)
         folder = partition.listing.folder
         finished = next(_unfinished(segments), end)
         if finished < end:
             self._reports.warn(f"{folder}: the segment with offset {finished} is not complete yet")
             end = max(first, finished)
-        for gap in self._missing(place, partition, segments):
-            if not first <= gap.last < end:
-                continue
+        for gap in self._missing(place, partition, segments, Range(first, end - 1)):
             if gap.first > first and self._options.fail_on_data_loss:
                 return gap.first  # what is before it is read before the error
             if not self._options.fail_on_data_loss and self._may_come(place, gap, segments):
@@ -62,9 +54,18 @@ class Gaps:
             self._reports.loss(gap.text, folder)
         return end
 
+    def report(self, place: Place, partition: Partition, first: int, end: int) -> None:
+        """Report the offsets that a planned micro-batch lacks now: it ended before all others."""
+        segments = _segments(partition, first, end)
+        for gap in self._missing(place, partition, segments, Range(first, end - 1)):
+            self._reports.loss(gap.text, partition.listing.folder)
+
     def _missing(
-        self, place: Place, partition: Partition, segments: Sequence[Segment]
+        self, place: Place, partition: Partition, segments: Sequence[Segment], asked: Range
     ) -> list[Missing]:
+        """The missing offsets that end among these."""
+        if len(segments) < 2:
+            return []
         pairs = pairwise(segments)
         known = frozenset((a.base_offset, a.log.size, b.base_offset) for a, b in pairs)
         generation, sound = self._sound.get(place, (None, frozenset[tuple[int, int, int]]()))
@@ -73,7 +74,7 @@ class Gaps:
         found = missing_between(segments)
         if not found:
             self._sound[place] = partition.generation, known
-        return found
+        return [one for one in found if asked.first <= one.last <= asked.last]
 
     def _may_come(self, place: Place, gap: Missing, segments: Sequence[Segment]) -> bool:
         """Whether missing offsets may be those of a copy that is being made."""
@@ -83,6 +84,16 @@ class Gaps:
         changed = max([segment.log.modified_ns or 0 for segment in segments[:-1]])
         is_new = now - max(changed, since) < _COPIED_NS and now - since < _MOST_NS
         return self._options.waits_for_copies and is_new
+
+
+def _segments(partition: Partition, first: int, end: int) -> list[Segment]:
+    """The segments with the offsets from `first` up to `end`, and the one behind them."""
+    return [
+        segment
+        for segment in partition.segments
+        if segment.offsets.last >= first and segment.base_offset <= end
+        if not isinstance(segment.log, TieredFile)
+    ]
 
 
 def _unfinished(segments: Sequence[Segment]) -> Iterator[int]:

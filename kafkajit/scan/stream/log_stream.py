@@ -65,10 +65,9 @@ class LogStream:
         """The offsets at which a new query begins; the same however often it is called."""
         if self._initial is None:
             self._followed.settle()
-            begins = self._followed.looked(self._begins)
-            if not begins:
+            self._initial = self._followed.looked(lambda: self._json_of(self._begins(), {}, {}))
+            if not self._initial:
                 logger.info("%s: no partition has a segment yet", places_of(self._options.scan))
-            self._initial = self._json_of(begins, {}, {})
             self._is_new = True
         return self._initial
 
@@ -123,11 +122,10 @@ class LogStream:
                 unread[place] = found
         for place, partition in self._followed.now.items():
             if place not in ends and (self._target is None or place in self._target):
-                ends[place] = partition.start_offset
-                if limits is None:
-                    unread[place] = Unread(
-                        partition, partition.start_offset, self._end(place, partition.start_offset)
-                    )
+                first = ends[place] = partition.start_offset
+                found = None if limits is not None else self._unread(place, first, None)
+                if found is not None:
+                    unread[place] = found
         places = [place for place, part in unread.items() if part.first < part.end]
         parts = [unread[place] for place in places]
         found_ends = [part.end for part in parts]
@@ -148,6 +146,14 @@ class LogStream:
     def reported_offsets(self) -> StreamOffsets:
         """The offsets behind all records that were there at the last look."""
         return to_json({place: it.end_offset for place, it in self._followed.now.items()})
+
+    def newest_offsets(self) -> StreamOffsets:
+        """The offsets up to which all partitions may be read now."""
+        return self._followed.looked(
+            lambda: to_json(
+                {place: self._end(place, it.end_offset) for place, it in self._followed.now.items()}
+            )
+        )
 
     def unsound_tails(self) -> Iterator[tuple[str, StoredFile, int]]:
         """The partitions whose last log does not end in a sound batch, and where that begins."""
@@ -336,8 +342,11 @@ class LogStream:
                 )
         if parting is None and stood_on is not None:
             self._reports.early(place, first, stood_on, partition)
-        whole = self._gaps.end_before(place, partition, first, end) if behind is None else behind
-        end = min(end, whole)
+        if behind is None:
+            end = self._gaps.end_before(place, partition, first, end)
+        else:
+            end = min(end, behind)
+            self._gaps.report(place, partition, first, end)
         return Unread(partition, first, max(first, end))
 
     def _partings(
