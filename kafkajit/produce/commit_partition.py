@@ -11,6 +11,7 @@ The entries of an index count from the offset in the segment's name, so they sta
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,8 @@ from kafkajit.state.partition_metadata import (
 )
 from kafkajit.storage.source import Source
 from kafkajit.walk.frames import frames
+
+logger = logging.getLogger("kafkajit")
 
 # Consecutive segments of several tasks that are smaller than this are written as one.
 _SMALL = 64 << 20
@@ -85,6 +88,14 @@ def commit_partition(
     if not options.keep_offsets:
         effects.epochs.assign(_epoch(partition, end, options), moved[0].base_offset)
     effects.finish(moved[0].base_offset, moved[-1].next_offset)
+    first = effects.producers.first_open_offset
+    if options.keep_offsets and options.transactions != OPEN and first is not None:
+        logger.warning(
+            "%s: the transaction that begins at offset %d has no marker among the rows: consumers "
+            "that read committed data stop before it",
+            folder,
+            first,
+        )
 
 
 def _end_transactions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from pathlib import Path
 
@@ -87,6 +88,19 @@ def test_rows_with_their_markers_are_the_log(log: ChangingLog, tmp_path: Path, t
     )
     assert consumed(folder) == log.records(committed=True)
     assert kafkajit.dataset(folder).to_table()["offset"].to_pylist() == list(range(log.end))
+
+
+def test_a_transaction_that_is_open_in_the_log_is_written_with_a_warning(
+    log: ChangingLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.grow(1, 1)  # of a producer that has ended others
+    whole = rows(log, "read_uncommitted", markers=True)
+    without = whole.filter(pc.not_equal(whole["producerId"], 3))
+    with caplog.at_level(logging.WARNING, "kafkajit"):
+        folder = written(tmp_path, without)
+    first = log.end - 1
+    assert f"{folder}: the transaction that begins at offset {first} has no marker" in caplog.text
+    assert consumed(folder)[-1][0] == first - 1
 
 
 def test_a_transaction_may_stay_open(log: ChangingLog, tmp_path: Path) -> None:

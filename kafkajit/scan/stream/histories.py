@@ -89,12 +89,14 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
 def _short(partition: Partition, footing: Footing, agreed: int | None) -> Parting:
     """Judge a log that ends before the offset up to which it was read."""
     end = partition.end_offset
-    why = f"its log now ends at {end}: it was truncated, or made again"
+    why = f"its log now ends at {end}: it was truncated, or "
     if agreed is None:
-        return Parting(None, why)
+        return Parting(None, f"{why}made again")
     if agreed < end:
         return Parting(agreed, _truncated(agreed, footing.epochs, partition.epochs))
-    return Parting(end, why, is_loss=footing.last is not None, is_short=True)
+    return Parting(
+        end, f"{why}is a copy without its end", is_loss=footing.last is not None, is_short=True
+    )
 
 
 def _truncated(agreed: int, read: Epochs, now: Epochs) -> str:
