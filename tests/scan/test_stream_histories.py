@@ -150,6 +150,18 @@ def test_a_log_that_is_truncated_and_written_again_is_read_from_there(
     assert "the query goes on from offset 5 of this log on" in caplog.text
 
 
+def test_a_transaction_that_was_truncated_decides_about_no_record(log: ChangingLog) -> None:
+    log.grow(3, 1)
+    log.finish(1, 0)
+    query = started(log.folder.parent, isolationLevel="read_committed")
+    assert query.offsets(records=10) == list(range(10))  # and has seen the abort
+    log.cut(log.batches[2])
+    log.elect()
+    log.grow(3, 1)
+    log.finish(1, 1)
+    assert query.offsets() == [10, 11, 12]
+
+
 def test_a_log_that_has_lost_its_end_waits_until_it_grows_again(log: ChangingLog) -> None:
     strict, lenient = read_to_its_end(log)
     log.cut(log.batches[1])
