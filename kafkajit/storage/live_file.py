@@ -81,6 +81,14 @@ class LiveFile(StoredFile):
         except FileNotFoundError:
             return None
 
+    def kept_open(self) -> LiveFile:
+        """The same file, open, for several reads in a row.
+
+        Raises:
+            FileNotFoundError: it is gone, or another file has its name.
+        """
+        return replace(self, handle=self._handle())
+
     def held(self) -> LiveFile | None:
         """The same file, open, even if it is about to be deleted; None if it is gone or cut."""
         try:

@@ -108,21 +108,23 @@ class Partition:
             return
         now = time.time_ns()
         known = self._believed
-        if self._last is not None and self._has(listing, self._last, known, rolled=True):
+        log = last.log.kept_open() if isinstance(last.log, LiveFile) else last.log
+        opened = replace(last, log=log)
+        if self._last is not None and self._has_rolled(listing, self._last, known):
             if known.last is not None:
                 self._rolled = self._last, known
-            self._believed = self._anew(last)
-        elif self._is_new(listing):
+            self._believed = self._anew(opened)
+        elif self._is_new(listing, log):
             self.generation = object()
             self._boundaries.clear()
-            self._believed = self._anew(last)
+            self._believed = self._anew(opened)
             self._rolled = None
             if self._believed.last is None and len(listing.segments) > 1:
                 before = listing.segments[-2]
                 self._rolled = before.log, self._anew(before)
         else:
-            self._believed = self._anew(last) if known.last is None else self._more(last.log, known)
-        self._believed = self._past_damage(last.log, self._believed, now, reached)
+            self._believed = self._anew(opened) if known.last is None else self._more(log, known)
+        self._believed = self._past_damage(log, self._believed, now, reached)
         self._last, self._looked_ns = last.log, now
         self.listing = listing
         sound = replace(last, log=replace(last.log, size=self._believed.position))
@@ -165,25 +167,20 @@ class Partition:
             return True
         return self._looked_ns - (log.modified_ns or 0) <= STEP_NS
 
-    def _is_new(self, listing: Listing) -> bool:
+    def _is_new(self, listing: Listing, log: StoredFile) -> bool:
         """Whether the last log may lack what was seen of it, or of the segment before it."""
-        log, before, known = listing.segments[-1].log, self._last, self._believed
-        if before is None or log.path != before.path:
+        before, known = self._last, self._believed
+        if before is None or listing.topic_id != self.listing.topic_id:
             return True
-        if known.last is None and self._rolled is not None:
-            return not self._has(listing, *self._rolled, rolled=True)
-        return not self._has(listing, before, known, rolled=False)
+        if known.last is None and self._rolled is not None and log.path == before.path:
+            return not self._has_rolled(listing, *self._rolled)
+        return not _has(log, before, known)
 
-    def _has(self, listing: Listing, before: StoredFile, known: Believed, *, rolled: bool) -> bool:
-        """Whether a file is among the rolled segments, or is the last one, with what was seen."""
-        if listing.topic_id != self.listing.topic_id:
-            return False
-        for segment in listing.segments[:-1] if rolled else listing.segments[-1:]:
-            log = segment.log
-            if log.path == before.path:
-                is_whole = _is_same_file(log, before) and log.size >= known.position
-                return is_whole and known.is_in(log)
-        return False
+    def _has_rolled(self, listing: Listing, before: StoredFile, known: Believed) -> bool:
+        """Whether a file is among the rolled segments now, with what was seen of it."""
+        return listing.topic_id == self.listing.topic_id and any(
+            _has(segment.log, before, known) for segment in listing.segments[:-1]
+        )
 
     def footing(self, offset: int) -> Footing:
         """The ground of a position in the log."""
@@ -381,8 +378,10 @@ def _first_offset(segment: Segment) -> int:
     return max(segment.base_offset, segment.offsets.first)
 
 
-def _is_same_file(log: StoredFile, known: StoredFile) -> bool:
-    """Whether a name still has the file that it had."""
-    if isinstance(log, LiveFile) and isinstance(known, LiveFile):
-        return log.inode == known.inode
-    return log.path == known.path
+def _has(log: StoredFile, before: StoredFile, known: Believed) -> bool:
+    """Whether a file is the one that it was, with what was seen of it."""
+    if log.path != before.path or log.size < known.position:
+        return False
+    if isinstance(log, LiveFile) and isinstance(before, LiveFile) and log.inode != before.inode:
+        return False
+    return known.is_in(log)
