@@ -63,7 +63,8 @@ def take_evidence(
             last = _last_produced(read(name))
             offset = int(name[:_DIGITS])
             if last is not None and offset > 0:  # the broker had records before it
-                evidence.starts.append((offset - 1, name))
+                # The one at the log's start stays when the segments before it are deleted.
+                evidence.starts.append((offset, name))
                 # A log that was cut inside of a batch ends before its snapshot's offset.
                 evidence.ends.append((last + 1, name))
         elif _INDEX_NAME.fullmatch(name) and not sizes.get(name[:_DIGITS] + LOG_SUFFIX):
@@ -72,6 +73,9 @@ def take_evidence(
             if last is not None:
                 base_offset = int(name[:_DIGITS])
                 evidence.indexed.append((base_offset, base_offset + last, name))
+    # A snapshot of a broker's stop inside of a segment stays when that one is deleted.
+    begin = min((offset for offset, name in evidence.starts if name == LEADER_EPOCHS), default=0)
+    evidence.starts = [one for one in evidence.starts if one[0] >= begin]
     return evidence
 
 

@@ -26,10 +26,12 @@ import pytest
 from broker import Broker, compile_java, java, running_broker
 from streaming import Query
 
+from kafkajit import cli
 from kafkajit.errors import OffsetOutOfRangeError
 
 # A broker takes this long for what it does in the background.
 MOST_SECONDS = 60.0
+STOPPED_SEGMENT_SECONDS = 20  # longer than a stop and a start
 SETTINGS = {
     "log.retention.check.interval.ms": "500",
     "log.initial.task.delay.ms": "500",
@@ -146,6 +148,14 @@ def expired(logs: Logs) -> None:
     until(lambda: int(min(path.stem for path in folder.glob("*.log"))) == 15)
     assert queries.lose("offsets 10 to 14 of expired-0 are gone") == list(range(15, 20))
     assert logs.consumed("expired") == list(range(15, 20))
+    lacks_nothing(folder)
+
+
+def lacks_nothing(folder: Path) -> None:
+    """The deletion of a log's first segments is not a loss for the commands that look for one."""
+    until(lambda: not [*folder.glob("*.deleted")])
+    assert cli.main(["info", str(folder)]) == 0
+    assert cli.main(["repair", str(folder)]) != 1
 
 
 def below_the_start(logs: Logs) -> None:
@@ -224,6 +234,20 @@ def truncated(logs: Logs, end: Callable[[], None]) -> Callable[[], None]:
     return check
 
 
+def expired_after_a_stop(logs: Logs, queries: Queries) -> None:
+    """The snapshot of a broker's stop inside a segment may stay when that segment is deleted."""
+    logs.ask("write", "stopped", 10, 5, 1000)
+    time.sleep(STOPPED_SEGMENT_SECONDS)
+    logs.ask("write", "stopped", 15, 5, 1000)
+    folder = logs.folder("stopped")
+    assert {10, 15} <= {int(path.stem) for path in folder.glob("*.snapshot")}
+    logs.ask("before", "stopped", 15)
+    until(lambda: [int(path.stem) for path in folder.glob("*.log")] == [15])
+    sys.stdout.write(f"files: {' '.join(sorted(path.name for path in folder.iterdir()))}\n")
+    assert queries.lose("offsets 10 to 14 of stopped-0 are gone") == list(range(15, 20))
+    lacks_nothing(folder)
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         logs = Logs(Path(temporary))
@@ -235,6 +259,11 @@ def main() -> None:
         with logs.running():
             check()
             sys.stdout.write("truncated\n")
+            stopped = written(logs, "stopped", f"segment.ms={1000 * STOPPED_SEGMENT_SECONDS}")
+        lacks_nothing(logs.folder("expired"))
+        with logs.running():
+            expired_after_a_stop(logs, stopped)
+            sys.stdout.write("expired after a stop\n")
 
 
 if __name__ == "__main__":

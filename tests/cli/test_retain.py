@@ -70,6 +70,16 @@ def test_with_apply_segments_are_deleted_and_the_kept_files_are_named(
     assert bases_in(kept / "orders-0") == [0, 2, 4]
 
 
+def test_a_log_lacks_nothing_after_its_retention(retain: Retain, folder: Path) -> None:
+    assert main(["repair", "--apply", "--no-keep", str(folder)]) == 0
+    assert main(["info", str(folder)]) == 0
+    run = retain("--config", f"retention.bytes={2 * SIZE}", "--apply", "--no-keep", folder)
+    assert (run.code, bases_in(folder)) == (0, [4, 6])
+    assert (folder / f"{4:020d}.snapshot").exists()
+    assert main(["info", str(folder)]) == 0
+    assert main(["repair", str(folder)]) == 0
+
+
 def test_with_no_keep_deleted_files_are_not_kept(retain: Retain, folder: Path) -> None:
     run = retain("--config", "retention.bytes=0", "--apply", "--no-keep", folder)
     assert (run.code, run.out[-1]) == (0, "  done")

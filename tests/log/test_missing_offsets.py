@@ -115,6 +115,27 @@ def test_deleted_records_are_not_missing(evidence: Evidence) -> None:
     assert find_missing(WHOLE[1:], evidence, has_holes=False) == []
 
 
+@pytest.mark.parametrize(
+    ("epochs", "snapshots", "missing"),
+    [
+        (None, [10, 20], []),  # the one at the log's start stays after retention
+        (10, [4, 10, 20], []),  # so does one of a broker's stop inside a deleted segment
+        (None, [4, 10], [(4, 9)]),
+        (0, [10], [(0, 9)]),
+        (2, [1, 4], [(2, 9)]),
+    ],
+)
+def test_snapshots_know_of_records_before_the_log_if_its_leader_epochs_do(
+    epochs: int | None, snapshots: list[int], missing: list[tuple[int, int]]
+) -> None:
+    files = {f"{offset:020d}.snapshot": kt.producer_snapshot([]) for offset in snapshots}
+    if epochs is not None:
+        files["leader-epoch-checkpoint"] = f"0\n1\n0 {epochs}\n".encode()
+    sizes = {name: len(content) for name, content in files.items()}
+    evidence = take_evidence(sizes, files.__getitem__, {})
+    assert troubles(find_missing(WHOLE[1:], evidence, has_holes=False)) == missing
+
+
 @pytest.mark.parametrize("name", [HIGH_WATERMARKS, RECOVERY_POINTS, "leader-epoch-checkpoint"])
 def test_the_last_segment_is_missing_if_another_file_knows_it(name: str) -> None:
     (found,) = find_missing(WHOLE[:2], Evidence(ends=[(30, name), (5, "")]), has_holes=False)
@@ -144,7 +165,7 @@ def test_evidence_is_taken_from_the_files_beside_a_log() -> None:
     assert evidence.log_start_offset == 6
     assert sorted(evidence.starts) == [
         (4, "leader-epoch-checkpoint"),
-        (29, "00000000000000000030.snapshot"),
+        (30, "00000000000000000030.snapshot"),
     ]
     assert sorted(evidence.ends) == [
         (25, "leader-epoch-checkpoint"),
