@@ -414,7 +414,9 @@ A single file that `export` writes is whole or does not exist: a damaged batch i
 `sql` with `--mode DROPMALFORMED` or PERMISSIVE exits with 0, as does `dump-log`: damage is left out
 because the mode asks for it. In `tail -f` a topic that does not exist is waited for, with a line on
 stderr. `export` without `--topic` names the internal topics that it leaves out, which is not an
-error. Ctrl-C exits with 130.
+error. Neither are partitions that a broker deletes, moves or no longer has, such as
+`orders-0.<32 hex digits>-stray`: `info`, `export`, `grep`, `tail` and `restore` name them, and read
+one only if a path names it. Ctrl-C exits with 130.
 """
 
 

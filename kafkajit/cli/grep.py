@@ -201,6 +201,7 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.cli.grep_lines import GrepLines
     from kafkajit.cli.grep_output import GrepOutput
     from kafkajit.cli.grep_texts import SearchedTexts
+    from kafkajit.places.left_out import waiting_text
     from kafkajit.places.named import Named
     from kafkajit.scan.search import SIDES, Search, plan_search
 
@@ -215,7 +216,11 @@ def run(options: argparse.Namespace) -> int:
     offsets = (options.starting_offset, options.ending_offset)
     with output.progress as progress:
         progress.update("listing", 0, 0)
-        splits = plan_search(scan, Named.of(options.topics, options.partitions), offsets)
+        named = Named.of(options.topics, options.partitions)
+        splits = plan_search(scan, named, offsets)
+        waiting = waiting_text(scan.paths, named.has)
+        if waiting is not None:
+            output.note(waiting)
         if options.max_count != 0:
             output.search(splits, scan)
     for note in texts.notes():

@@ -164,10 +164,14 @@ def _report_tails(stream: LogStream, options: argparse.Namespace, problems: Prob
 
 def _begin(stream: LogStream, options: argparse.Namespace, problems: Problems) -> StreamOffsets:
     """The offsets from which on records are printed."""
+    from kafkajit.places.left_out import waiting_text
     from kafkajit.scan.stream.offsets import from_json, to_json
 
     start = stream.initial_offsets()
     _check_there(start, options, problems)
+    waiting = waiting_text(options.paths, options.named.has)
+    if waiting is not None:
+        complain(options.command, waiting)
     if options.starting_timestamp is not None or options.records is None:
         return start
     # What an earlier part of a log lacks does not matter for its last records.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pyarrow.fs import FileType
 
 from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.foreign_names import foreign_format
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.location import ON_ITS_WAY, Location
 from kafkajit.storage.stored_file import StoredFile
 
@@ -59,10 +60,34 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
+def waiting_text(
+    locations: Iterable[str], is_wanted: Callable[[str | None, int | None], bool]
+) -> str | None:
+    """A line about the wanted partitions that a broker deletes, moves or no longer has, or None.
+
+    >>> waiting_text(["sample:"], lambda topic, partition: True)
+    """
+    waiting = [
+        path
+        for location in locations
+        for path in waiting_folders(location)
+        if is_wanted(*parse_log_path(f"{path}/{0:020}.log")[:2])
+    ]
+    if not waiting:
+        return None
+    return (
+        f"left out: {listed(waiting)}: brokers delete, move or no longer have such partitions "
+        "(-delete, -future, -stray); a path that names one reads it"
+    )
+
+
 def waiting_folders(location: str) -> list[str]:
     """The folders at a location of partitions that a broker deletes, moves or no longer has."""
     where = Location(location, lambda _: None)  # a listing for records reports what is unreadable
-    tops = where.matches() or [where.info(where.path)]
+    try:
+        tops = where.matches() or [where.info(where.path)]
+    except FileNotFoundError:
+        return []
     folders = [top for top in tops if top.type == FileType.Directory]
     return [
         where.stored(info).path

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from kafkajit.errors import did_you_mean
+from kafkajit.places.left_out import waiting_text
 from kafkajit.places.location import shown
 
 # Names that an error lists, if none of them is close to the one that was asked for.
@@ -85,10 +86,12 @@ class Named:
         self, found: Iterable[tuple[str | None, int | None]], locations: Iterable[str]
     ) -> None:
         """Raise an error for the names that no partition found at the locations has."""
-        found = list(found)
+        found, locations = list(found), list(locations)
         missing = self.missing(found)
         if missing:
-            raise nothing_of(missing, found, locations)
+            error = nothing_of(missing, found, locations)
+            waiting = waiting_text(locations, Named.of(missing, missing).has)
+            raise error if waiting is None else FileNotFoundError(f"{error}; {waiting}")
 
 
 # Without names, everything is wanted.

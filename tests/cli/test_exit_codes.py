@@ -189,12 +189,29 @@ def test_an_error_names_folders_of_other_names_if_there_are_no_others(
 def test_folders_that_a_broker_ignores_do_no_harm(
     name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    unknown = "0123456789abcdef" * 2
-    for folder in (".kafkajit-repair-x", ".hidden", "lost+found", f"orders-0.{unknown}-stray"):
+    for folder in (".kafkajit-repair-x", ".hidden", "lost+found"):
         write_partition(root, {0: LOG}, folder)
     (root / "remote-log-index-cache").mkdir()
     code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
     assert (code, lines) == (2 if name == "restore" else code_on_the_page(name, DONE), [])
+
+
+@pytest.mark.parametrize("kind", ["delete", "future", "stray"])
+@pytest.mark.parametrize("name", ["export", "grep", "tail"])
+def test_partitions_that_no_broker_serves_are_named(
+    name: str, kind: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    waiting = write_partition(root, {0: LOG}, f"orders-4.{'0123456789abcdef' * 2}-{kind}")
+    words = COMMANDS[name]([str(root)], str(tmp_path / "out"))
+    text = f"left out: {waiting}: brokers delete, move or no longer have such partitions"
+    code, lines = ran(words, capfd)
+    assert (code, len(lines)) == (0, 1)
+    assert f"kafkajit {name}: {text} (-delete, -future, -stray); a path that names" in lines[0]
+    assert ran([*words, "--topic", "payments"], capfd) == (0, [])
+    code, lines = ran([*words, "--partition", "orders-4"], capfd)
+    assert (code, len(lines)) == (code_on_the_page(name, WRONG), 1)
+    assert f"no segments of orders-4 at {root}: orders has the partitions 0, 1; {text}" in lines[0]
+    assert ran(COMMANDS[name]([str(waiting)], str(tmp_path / "other")), capfd) == (0, [])
 
 
 @by_command

@@ -15,7 +15,7 @@ from kafkajit.errors import did_you_mean
 from kafkajit.format.moment import of_datetime, option_text
 from kafkajit.format.suffixes import PACKED, format_in
 from kafkajit.format.suffixes import TEXT as TEXT_FILES
-from kafkajit.places.left_out import listed
+from kafkajit.places.left_out import listed, waiting_text
 from kafkajit.places.location import shown
 from kafkajit.places.named import ALL, Named
 from kafkajit.places.uri import URI
@@ -166,12 +166,17 @@ class ExportOptions:
         return self.named.wants(place)
 
     def name_left_out(self, topics: Sequence[str]) -> None:
-        """Note the topics that are exported only if they are named."""
-        if self.note is not None and topics:
+        """Note these topics, and the partitions that are exported only if a path names them."""
+        if self.note is None:
+            return
+        if topics:
             self.note(
                 f"left out, because internal topics are exported only if --topic names them: "
                 f"{listed(topics)}"
             )
+        waiting = waiting_text(self.scan.paths, self.named.has)
+        if waiting is not None:
+            self.note(waiting)
 
     def identity(self) -> dict[str, Any]:
         """The options that all runs of one export have in common, by their names.

@@ -130,8 +130,7 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
         raise FileNotFoundError(
             f"only internal topics have segments at {where}: to export one, name it as the topic"
         )
-    if not options.named:
-        options.name_left_out(sorted(beside))
+    options.name_left_out(sorted(beside))
     typed: dict[str, ExportOptions] = {}
     for topic in sorted({topic for topic, _ in found}):
         typed[topic] = replace(options, scan=with_types(options.scan, topic))
