@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 A SRC is a folder or a bucket with segments in tiered storage, a backup of a
 log.dirs folder, a partition's folder, a glob, or a URI such as s3://bucket/t.
-Several SRCs are read as one log if they have the same topic id. DIR is the
-log.dirs folder to write to; the command makes it if it does not exist.
+Tiered segments and a broker's folder are read as one log if they have the same
+topic id. DIR is the log.dirs folder to write to; the command makes it if it
+does not exist.
 
 Stop the broker before --apply. Each partition is restored whole or not at all,
 and nothing is overwritten. Batches are copied byte for byte, but the batch that

@@ -49,10 +49,9 @@ def _between(segments: Sequence[Segment]) -> list[Missing]:
     if len(segments) < 2:
         return []
     has_tiered = _has_tiered(segments)
+    (lasts,) = ends_of([segments])
     if has_tiered:
-        lasts = [one.offsets.last for one in segments]
-    else:
-        (lasts,) = ends_of([segments])
+        lasts = [min(last, one.cut.last) for last, one in zip(lasts, segments, strict=True)]
     extents = [
         Extent(one.base_offset, one.base_offset, max(last + 1, one.base_offset))
         for one, last in zip(segments, lasts, strict=True)
@@ -62,12 +61,13 @@ def _between(segments: Sequence[Segment]) -> list[Missing]:
     suspects = find_missing(extents, Evidence(), has_holes=False)
     if not suspects:
         return []
-    if not has_tiered:  # damage at a segment's end explains it, and is reported as such
-        for row in range(len(segments) - 1):
-            if any(
-                extents[row].base_offset <= one.first <= extents[row].behind for one in suspects
-            ):
-                extents[row] = _extent(segments[row])
+    for row in range(len(segments) - 1):
+        # Damage at a segment's end explains it, and is reported as such.
+        is_last_before = any(
+            extents[row].base_offset <= one.first <= extents[row].behind for one in suspects
+        )
+        if is_last_before and not isinstance(segments[row].log, TieredFile):
+            extents[row] = _extent(segments[row])
     missing = MissingSegments([] if has_tiered else segments[0].log.beside())
     found = missing.of(segments, extents, has_holes=False if has_tiered else None)
     first, last = segments[0].base_offset, segments[-1].base_offset

@@ -162,7 +162,11 @@ def _visible(bases: Sequence[int], ends: Sequence[int]) -> list[Range]:
 def ends_of(partitions: Sequence[Sequence[Segment]]) -> list[list[int]]:
     """The last offset of each segment; the last one of a partition may be growing."""
     pairs = [pair for live in partitions for pair in pairwise(live)]
-    remote = [(one, other) for one, other in pairs if not one.log.is_local]
+    remote = [
+        (one, other)
+        for one, other in pairs
+        if not (one.log.is_local or isinstance(one.log, TieredFile))
+    ]
     if len(remote) > _MOST_REMOTE:
         folder = remote[0][0].log.folder
         report_once(folder, f"{len(remote):,} remote segments are not examined for overlaps")
@@ -183,9 +187,11 @@ def ends_of(partitions: Sequence[Sequence[Segment]]) -> list[list[int]]:
 def end_of(segment: Segment, following: Segment) -> int:
     """The last offset of a segment, before the first one of the following unless they overlap.
 
-    It is remembered: looking it up takes some 50 µs, or a round trip.
+    It is remembered: looking it up takes some 50 µs, or a round trip. Tiered storage tells it.
     """
     log = segment.log
+    if isinstance(log, TieredFile):
+        return segment.offsets.last
     key = log.path, log.size, log.modified_ns
     if key in _known:
         _known.move_to_end(key)

@@ -6,7 +6,7 @@ Nothing is opened, and no kernel loaded: `open_segment` does both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
@@ -34,6 +34,9 @@ class Segment:
     time_index: StoredFile | None
     transaction_index: StoredFile | None
     cut: Range = ALL  # the offsets that are read of it, if another segment has the others
+    # Those with the same offsets at the other place, if tiered storage and a broker's folder are
+    # one log. They are not read.
+    copies: tuple[Segment, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         return f"<Segment {self.log.path}, {self.log.size:,} bytes>"

@@ -1,9 +1,10 @@
 """The segments of a tiered partition as one log: each offset once, along the lineage of epochs.
 
 Segments overlap as a matter of course: a new leader copies segments that the old one has copied,
-and a broker keeps for a while what is in tiered storage. Copies have the same batches. If an
-unclean election has lost records, their segments stay, too: a segment counts up to the offset at
-which its leader epochs leave those of the log that went on.
+and a broker keeps for a while what is in tiered storage. Copies have the same batches, and
+`tiered_copies` finds those that do not. If an unclean election has lost records, their segments
+stay, too: a segment counts up to the offset at which its leader epochs leave those of the log that
+went on.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +34,7 @@ from kafkajit.walk.damage import PERMISSIVE
 logger = logging.getLogger("kafkajit")
 
 _Partition = tuple[str, int, str]  # topic, partition, and the topic's id
+_READERS = 64
 _UNKNOWN_ID = ""  # of a partition.metadata that is damaged
 
 Epochs = list[tuple[int, int]]  # leader epochs, each with its first offset, in order
@@ -61,11 +64,14 @@ def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list
         for segment, following in zip(segments, behind, strict=True)
     ]
     copies = [copy for copy in copies if copy.offsets]
-    copies.sort(key=lambda copy: (copy.offsets.first, copy.is_tiered, -copy.offsets.last))
-    is_simple = all(one.offsets.last < other.offsets.first for one, other in pairwise(copies))
+    copies.sort(key=_order)
+    is_simple = _are_apart(copies)
+    if not is_simple and any(not copy.is_tiered for copy in copies):
+        copies = sorted(_up_to_their_ends(copies), key=_order)
     epochs = [[] if is_simple else epochs_of(copy.segment.log, files) for copy in copies]
     lineage = max(epochs, key=_newest, default=[])
-    found: list[Segment] = []
+    found: list[_Copy] = []
+    hidden: list[_Copy] = []
     covered = -1
     for copy, own in zip(copies, epochs, strict=True):
         path = copy.segment.log.path
@@ -79,14 +85,75 @@ def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list
                 divergence,
             )
         kept = Range(max(copy.offsets.first, covered + 1), last)
+        unread = Range(copy.offsets.first, min(covered, last))
+        if unread:
+            hidden.append(_Copy(copy.segment, unread))
         if not kept:
             logger.info("%s: not read, other segments have its offsets", path)
             continue
         # A segment that is read whole has no last offset: a broker may append to it.
         is_whole = kept == copy.offsets
-        found.append(replace(copy.segment, offsets=kept, cut=ALL if is_whole else kept))
+        found.append(_Copy(replace(copy.segment, cut=ALL if is_whole else kept), kept))
         covered = kept.last
-    return found or list(segments[:1])
+    return [_with_copies(copy, hidden) for copy in found] or list(segments[:1])
+
+
+def _order(copy: _Copy) -> tuple[int, bool, int]:
+    return copy.offsets.first, copy.is_tiered, -copy.offsets.last
+
+
+def _are_apart(copies: Sequence[_Copy]) -> bool:
+    return all(one.offsets.last < other.offsets.first for one, other in pairwise(copies))
+
+
+def _with_copies(read: _Copy, hidden: Sequence[_Copy]) -> Segment:
+    copies = tuple(
+        replace(copy.segment, offsets=copy.offsets)
+        for copy in hidden
+        if copy.is_tiered != read.is_tiered and copy.offsets & read.offsets
+    )
+    return replace(read.segment, offsets=read.offsets, copies=copies)
+
+
+def _up_to_their_ends(copies: Sequence[_Copy]) -> list[_Copy]:
+    """The segments with those of a broker up to their last batches, where tiered storage goes on.
+
+    A copy of a folder may have segments that are empty, torn or older than those in the bucket.
+    """
+    from kafkajit.log.tiered_copies import last_batch_of  # numba comes with it
+
+    tiered = [copy.offsets for copy in copies if copy.is_tiered]
+    firsts = [offsets.first for offsets in tiered]
+    behind = list(accumulate((offsets.last for offsets in tiered), max))
+
+    def is_tiered(offset: int) -> bool:
+        at = bisect_right(firsts, offset) - 1
+        return at >= 0 and behind[at] >= offset
+
+    def up_to_its_end(copy: _Copy) -> _Copy:
+        log = copy.segment.log
+        if copy.is_tiered or not is_tiered(copy.offsets.last):
+            return copy
+        last, end = last_batch_of(copy.segment)
+        if not is_tiered(last + 1):
+            return copy
+        if end < log.size:
+            logger.warning(
+                "%s: not read from position %d on, behind its last sound batch: tiered storage has "
+                "offset %d",
+                log.path,
+                end,
+                last + 1,
+            )
+        segment = replace(copy.segment, log=replace(log, size=end))
+        return _Copy(segment, Range(copy.offsets.first, last))
+
+    if all(copy.is_tiered or copy.segment.log.is_local for copy in copies):
+        found = list(map(up_to_its_end, copies))
+    else:
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = list(pool.map(up_to_its_end, copies))
+    return [copy for copy in found if copy.offsets]
 
 
 def partitions_of(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ from kafkajit.log.overlaps import report_once, served
 from kafkajit.log.remote_log_metadata import with_states, without_unreadable
 from kafkajit.log.resumption import Footing
 from kafkajit.log.segment import Segment, segments_of
+from kafkajit.log.tiered_copies import differing
 from kafkajit.log.tiered_segments import joined, partitions_of
 from kafkajit.places.location import READABLE_NAME, shown
 from kafkajit.places.locations import find_segments
@@ -214,6 +215,8 @@ def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[
             "partitionMetadata have the ids of topics"
         )
     check_offsets(options, {partition[0].path[:2] for partition in found}, wanted)
+    for one in differing(chain.from_iterable(found)):
+        _report(one.read.log.path, one.text, options)
     return _served(found, options) if options.overlaps == SERVED else found
 
 
@@ -231,11 +234,16 @@ def _served(partitions: list[list[Segment]], options: ScanOptions) -> list[list[
                 f"{offsets_are(*offsets)} left out, because a broker serves another segment there, "
                 "which does not have them: `kafkajit repair --salvage` keeps them"
             )
-            if options.failed is None:
-                report_once(path, what)
-            else:
-                options.failed(LeftOutError(f"{path}: {what}"))
+            _report(path, what, options)
     return found
+
+
+def _report(path: str, what: str, options: ScanOptions) -> None:
+    """Name what is left out of a segment."""
+    if options.failed is None:
+        report_once(path, what)
+    else:
+        options.failed(LeftOutError(f"{path}: {what}"))
 
 
 def selection_in(partition: list[Segment], options: ScanOptions, selection: Selection) -> Selection:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -30,6 +30,7 @@ from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.resumption import ReadBatch, batch_at
 from kafkajit.log.segment import Segment
+from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.places.location import shown
 from kafkajit.places.wanted import any_partition
 from kafkajit.scan.export.header_keys import WHY, malformed_keys
@@ -178,7 +179,7 @@ def rows_of(
     kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
     waiting: list[_Damage] = []  # in front of the first row
     last, is_first = -1 if begin is None else begin - 1, begin is not None
-    for rows in _read(splits, schema, reading):
+    for rows in _read(splits, schema, reading, log.segments):
         if CORRUPTION in schema.names and rows.num_rows == 1 and rows[CORRUPTION][0].is_valid:
             waiting.append((rows.select(kept.names), rows[CORRUPTION][0].as_py()))
             if not is_first:
@@ -312,12 +313,15 @@ def _splits(log: PartitionLog, given: Selection) -> list[Split]:
     return splits
 
 
-def _read(splits: list[Split], schema: pa.Schema, reading: ScanOptions) -> Iterator[pa.RecordBatch]:
-    """Rows, with damage between them."""
+def _read(
+    splits: list[Split], schema: pa.Schema, reading: ScanOptions, segments: Sequence[Segment]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of segments, with damage between them."""
     if reading.mode == FAILFAST:
         try:
             yield from read_task(splits, schema, reading)
         except (CorruptRecordError, InvalidRecordError) as error:
+            advise_copy(error, segments)
             error.advice = error.advice or "export with mode DROPMALFORMED to leave damage out"
             raise
         return

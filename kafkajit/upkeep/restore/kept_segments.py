@@ -25,6 +25,7 @@ from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.log.open_segment import OpenSegment, logger
 from kafkajit.log.segment import Segment
+from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches
@@ -133,10 +134,12 @@ def advising_end(segments: Sequence[Segment]) -> Iterator[None]:
     try:
         yield
     except DAMAGED as error:
+        advise_copy(error, segments)
         end = -1 if error.base_offset is None else error.base_offset
         for segment in segments:
             here = segment.offsets & Range(segments[0].base_offset + 1)
-            if error.path == segment.log.path and here.first <= end <= here.last:
+            is_here = error.advice is None and error.path == segment.log.path
+            if is_here and here.first <= end <= here.last:
                 error.advice = f"with --ending-offset {end} the log ends before it"
         raise
 

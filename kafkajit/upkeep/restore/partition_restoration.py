@@ -17,6 +17,7 @@ from kafkajit.format.amounts import number_of, offsets_text
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.progress import Progress, adding
 from kafkajit.format.ranges import Range
+from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
 from kafkajit.upkeep.restore.kept_segments import (
@@ -133,6 +134,7 @@ class PartitionRestoration(PartitionPlan):
         try:
             copy.copy(self.segments, self.start_offset)
         except DAMAGED as error:
+            advise_copy(error, self.source.segments)
             if error.advice is None and copy.end_offset > self.segments[0].base_offset:
                 error.advice = f"with --ending-offset {copy.end_offset} the log ends before it"
             raise

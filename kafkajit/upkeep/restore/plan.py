@@ -100,7 +100,7 @@ def restore(
 
     Args:
         sources: locations of tiered segments or of partitions' folders: paths, globs or URIs.
-            Several are one log if they have the same topic id.
+            Tiered segments and a broker's folder are one log if they have the same topic id.
         folder: the log.dirs folder to write to.
         topics: the topics to restore; by default all but the brokers' own.
         partitions: the partitions to restore, such as orders-0.

@@ -23,10 +23,11 @@ from kafkajit.log.log import checkpointed_offset
 from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.open_segment import logger
 from kafkajit.log.overlap_losses import lost_offsets
-from kafkajit.log.overlaps import end_of, ends_of, served
+from kafkajit.log.overlaps import ends_of, served
 from kafkajit.log.remote_log_metadata import TOPIC as STATES_TOPIC
 from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import Segment
+from kafkajit.log.tiered_copies import differing
 from kafkajit.log.tiered_segments import Epochs, epochs_of, partitions_of
 from kafkajit.places.left_out import waiting_folders
 from kafkajit.places.locations import find_segments
@@ -91,6 +92,8 @@ class SourceLog:
             for gap in missing_between(self.segments):
                 if Range(gap.first, gap.last) & asked:
                     yield LeftOutError(f"{self.place}: {gap.text}")
+        for copy in differing(self.segments, asked):
+            yield LeftOutError(f"{copy.read.log.path}: {copy.text}")
         for one in self._unread(asked):
             if not (one.is_usual or one.has_twin(self.segments)):
                 yield one.error
@@ -271,16 +274,13 @@ def _source_logs(
         for given, segments in zip(partitions, served(partitions, warns=False), strict=True)
     ]
     # They are looked up at once, because that takes two requests for a remote segment.
-    brokers = [one if not _has_tiered(one) else [] for one in visible]
-    for given, segments, ends in zip(partitions, visible, ends_of(brokers), strict=True):
+    for given, segments, ends in zip(partitions, visible, ends_of(visible), strict=True):
         path = given[0].path
         if path.topic is None or path.partition is None:
             raise KafkaJitError(
                 "the folder's name is not TOPIC-PARTITION, such as orders-0: rename a copy of it",
                 path=given[0].log.folder,
             )
-        if _has_tiered(segments):
-            ends = [_end_of(*pair) for pair in pairwise(segments)]
         missing = [*_missing(segments, ends)]
         yield SourceLog(path.topic, path.partition, segments, files, missing, given)
 
@@ -290,16 +290,6 @@ def _from_their_first(segments: list[Segment]) -> Iterator[Segment]:
     for segment in segments:
         if segment.cut:
             yield replace(segment, cut=Range(segment.cut.first))
-
-
-def _has_tiered(segments: list[Segment]) -> bool:
-    return any(isinstance(segment.log, TieredFile) for segment in segments)
-
-
-def _end_of(segment: Segment, following: Segment) -> int:
-    """The last offset of a segment, of which a broker's folder does not tell it."""
-    is_tiered = isinstance(segment.log, TieredFile)
-    return segment.offsets.last if is_tiered else end_of(segment, following)
 
 
 def _missing(segments: list[Segment], ends: list[int]) -> Iterator[Range]:
