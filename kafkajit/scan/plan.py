@@ -29,7 +29,7 @@ from kafkajit.format.amounts import offsets_are
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
-from kafkajit.format.ranges import ALL, NOTHING, Range
+from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.overlap_losses import lost_offsets
@@ -59,6 +59,8 @@ logger = logging.getLogger("kafkajit")
 _INDEXED = 64 << 10
 # The bytes of local files that planning a query frames at most.
 _FRAMING_BUDGET = 16 << 30
+# No offset, behind those of any log.
+_BEHIND_ALL = Range(MAX_INT64, MAX_INT64 - 1)
 
 
 class Split(NamedTuple):
@@ -257,7 +259,7 @@ def selection_in(partition: list[Segment], options: ScanOptions, selection: Sele
     if options.starting_timestamp is not None:
         first = offset_for_timestamp(partition, options.starting_timestamp, options)
         if first is None:
-            return replace(selection, offsets=NOTHING)
+            return replace(selection, offsets=_BEHIND_ALL)
     if options.ending_timestamp is not None:
         behind = offset_for_timestamp(partition, options.ending_timestamp, options)
     offsets = selection.offsets & Range(

@@ -35,6 +35,7 @@ def losses(
     segments: Sequence[Segment],
     asked: Range,
     *,
+    is_by_time: bool,
     early: Range,
     lost: Range,
     missing: list[Range],
@@ -45,6 +46,7 @@ def losses(
         name: the partition's.
         segments: of the partition.
         asked: the offsets to export.
+        is_by_time: whether a timestamp is where they begin.
         early: those before the log's start when the export began.
         lost: those that retention has removed between two runs.
         missing: those that earlier runs missed; it gets those of this run, too.
@@ -68,7 +70,12 @@ def losses(
             "exported before: retention has removed them"
         )
     for found in missing_between(segments):
-        new = Range(found.first, found.last) & asked
+        gap = Range(found.first, found.last)
+        new = gap & asked
+        # Records of a gap may have the timestamp, too, unless others behind it are older.
+        between = Range(gap.last + 1, asked.first - 1)
+        if is_by_time and gap.last < asked.first and not has_any(segments, between):
+            new = gap
         if new:
             missing.append(new)
             yield f"{name}: {found.text}"

@@ -172,7 +172,15 @@ def rows_of(
     given = _given(log, reading, begin)
     splits = _splits(log, given)
     new = given.offsets & Range(MIN_INT64 if begin is None else begin)
-    for text in losses(log.name, log.segments, new, early=early, lost=lost, missing=passed.missing):
+    for text in losses(
+        log.name,
+        log.segments,
+        new,
+        is_by_time=reading.starting_timestamp is not None,
+        early=early,
+        lost=lost,
+        missing=passed.missing,
+    ):
         passed.lost.append(text)
         _name_lost(text, log.options.scan)
     drops_markers = not _has_markers(options)

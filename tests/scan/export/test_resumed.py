@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import kafkajit
@@ -368,6 +369,55 @@ def test_a_missing_segment_is_named_once(log: Path, capsys: pytest.CaptureFixtur
     assert exported(log) == [*BEFORE, *((offset, f"a{offset}") for offset in range(30, 50))]
     assert export(log) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("times", "offsets", "is_named"),
+    [
+        ((0, None), [*range(20), *range(30, 50)], True),
+        ((19, None), [19, *range(30, 50)], True),
+        ((25, None), [*range(30, 50)], True),
+        ((30, None), [*range(30, 50)], True),
+        ((31, None), [*range(31, 50)], False),
+        ((45, None), [*range(45, 50)], False),
+        ((90, None), [], False),
+        ((22, 25), [], True),
+        ((10, 20), [*range(10, 20)], True),
+        ((10, 19), [*range(10, 19)], False),
+        ((0, 5), [*range(5)], False),
+    ],
+)
+def test_a_missing_segment_is_named_if_the_timestamps_may_be_there(
+    times: tuple[int, int | None],
+    offsets: list[int],
+    is_named: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each offset has its own number of milliseconds as its timestamp."""
+    log, out = tmp_path / "orders-0", tmp_path / "rows.parquet"
+    log.mkdir()
+    for base in (0, 10, 30, 40):
+        records = [kt.Record(value=b"v", timestamp=at) for at in range(base, base + 10)]
+        content = kt.batch(records, base_offset=base, base_timestamp=base)
+        (log / f"{base:020}.log").write_bytes(content)
+    words = ["export", str(log), "-o", str(out), "--starting-timestamp", f"{times[0]}ms"]
+    words += [] if times[1] is None else ["--ending-timestamp", f"{times[1]}ms"]
+    assert main(words) == int(is_named)
+    assert capsys.readouterr().err == (f"kafkajit export: {MISSING}\n" if is_named else "")
+    assert pq.read_table(out)["offset"].to_pylist() == offsets
+
+
+def test_a_missing_segment_behind_the_last_record_may_have_any_later_timestamp(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "orders-0"
+    log.mkdir()
+    (log / f"{0:020}.log").write_bytes(kt.batch([kt.Record(value=b"v", timestamp=1)] * 10))
+    (log / f"{20:020}.log").touch()
+    words = ["export", str(log), "-o", str(tmp_path / "rows.parquet")]
+    assert main([*words, "--starting-timestamp", "7ms"]) == 1
+    assert "orders-0: offsets 10 to 19 are missing between" in capsys.readouterr().err
 
 
 def test_a_missing_segment_that_arrives_later_is_named(
