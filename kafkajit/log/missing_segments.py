@@ -42,6 +42,15 @@ def missing_between(segments: Sequence[Segment]) -> list[Missing]:
     ]
 
 
+def is_compacted(segments: Sequence[Segment]) -> bool:
+    """Whether a log may have holes: a broker compacts it or has done so, or there are others."""
+    if any(segment.path.suffix != LOG_SUFFIX for segment in segments):
+        return True
+    return MissingSegments(segments[0].log.beside()).tell_of_cleaning(segments[0]) or _has_holes(
+        segments
+    )
+
+
 def _between(segments: Sequence[Segment]) -> list[Missing]:
     from kafkajit.log.overlaps import ends_of  # it loads kernels
 
@@ -124,6 +133,13 @@ class MissingSegments:
         if has_holes is None and _is_trouble(found):
             found = find_missing(extents, evidence, has_holes=_has_holes(segments))
         return found
+
+    def tell_of_cleaning(self, first: Segment) -> bool:
+        """Whether the files beside a partition's first segment tell that its log is compacted."""
+        evidence = self._evidence(first)
+        if evidence.why_cleaned is None:
+            self._look_at_configs(evidence, first)
+        return evidence.why_cleaned is not None
 
     def _look_at_configs(self, evidence: Evidence, first: Segment) -> None:
         """Add what __cluster_metadata tells about the topic."""

@@ -72,6 +72,7 @@ class Split(NamedTuple):
     end: int
     selection: Selection
     footing: Footing | None = None  # of a stream: what the log has to have still
+    last_before: int | None = None  # of a stream: the last offset before the stretch
 
     @property
     def size(self) -> int:

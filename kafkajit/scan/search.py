@@ -26,6 +26,7 @@ from kafkajit.places.named import ALL, Named
 from kafkajit.places.wanted import any_partition
 from kafkajit.reader import SegmentReader
 from kafkajit.records.columns import MayHold
+from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.records.search import all_holders
 from kafkajit.scan.ahead import read_ahead
 from kafkajit.scan.options import ScanOptions
@@ -233,6 +234,7 @@ class Searcher:
                 selection=split.selection,
                 start=split.start,
                 end=split.end,
+                order=OffsetOrder(split.file.path),
             )
             self.progress.begin(split, reader)
             yield from reader.records(

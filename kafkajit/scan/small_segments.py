@@ -26,6 +26,7 @@ from kafkajit.records.batches import Batches, frame
 from kafkajit.records.chunk import Chunk
 from kafkajit.records.columns import MayHold
 from kafkajit.records.decode import CHUNK_BYTES
+from kafkajit.records.offset_order import has_messages, offsets_of
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split
 from kafkajit.storage.source import Source, as_bytes
@@ -101,13 +102,22 @@ def read_together(
 
 
 def _count_of_whole(content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> int:
-    """The number of leading segments that begin and end at the bounds of batches."""
-    ends = [0]
+    """The number of leading segments that are batches from end to end, with growing offsets."""
+    ends, last = [0], -1
     while True:
         framing = frame(content, ends[-1])
-        if not len(framing.batches):
+        batches = framing.batches
+        if not len(batches):
             break
-        ends.extend(framing.batches.end.tolist())
+        if not has_messages(batches):
+            firsts, lasts = offsets_of(batches)
+            goes_back = firsts <= np.concatenate(([last], lasts[:-1]))
+            wrong = np.flatnonzero(goes_back & ~np.isin(batches.position, starts))
+            if wrong.size:
+                ends.extend(batches.end[: wrong[0]].tolist())
+                break
+            last = int(lasts[-1])
+        ends.extend(batches.end.tolist())
     is_end = np.isin(starts, ends)
     return int(np.argmin(is_end)) - 1 if not is_end.all() else starts.size - 1
 

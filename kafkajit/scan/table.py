@@ -19,6 +19,7 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.overlaps import unserved
 from kafkajit.reader import SegmentReader
+from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.scan.file_table import read_files
 from kafkajit.scan.options import SERVED, ScanOptions
 from kafkajit.scan.plan import ScanPlan, Split, make_plan
@@ -187,6 +188,7 @@ def read_split(split: Split, schema: pa.Schema, options: ScanOptions) -> Iterato
         selection=EVERYTHING if options.kind == "corruption" else split.selection,
         start=split.start,
         end=split.end,
+        order=OffsetOrder(split.file.path, _last_before(split)),
     )
     if options.kind == "batches":
         return reader.batches(schema)
@@ -197,6 +199,12 @@ def read_split(split: Split, schema: pa.Schema, options: ScanOptions) -> Iterato
         check_crcs=options.check_crcs,
         max_decompressed_bytes=options.max_decompressed_bytes,
     )
+
+
+def _last_before(split: Split) -> int | None:
+    """The last offset before a split, if it is known."""
+    base = None if split.start else parse_log_path(split.file.path).base_offset
+    return split.last_before if base is None else base - 1
 
 
 def _corruption(

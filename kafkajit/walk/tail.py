@@ -18,7 +18,7 @@ import re
 import struct
 from collections.abc import Callable
 
-from kafkajit.errors import CorruptRecordError, KafkaJitError, NotALogError
+from kafkajit.errors import CorruptIndexError, CorruptRecordError, KafkaJitError, NotALogError
 from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.layout import (
     ATTRIBUTES_OFFSET,
@@ -301,3 +301,13 @@ def _base_offset(content: Bytes, position: int) -> int | None:
     if content.size - position <= MAGIC_OFFSET:
         return None
     return int.from_bytes(content[position : position + 8].tobytes(), signed=True)
+
+
+def split_error(source: Source, position: int, end: int) -> KafkaJitError:
+    """The error of a stretch whose last batch ends before the stretch does."""
+    return CorruptIndexError(
+        f"No record batch ends at position {end}, where the segment was split: its offset index is "
+        "wrong, or the file has changed",
+        path=source.path,
+        position=position,
+    )

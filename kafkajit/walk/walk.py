@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from kafkajit.errors import CorruptIndexError, KafkaJitError, NotALogError
+from kafkajit.errors import KafkaJitError, NotALogError
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT64
@@ -23,6 +23,7 @@ from kafkajit.records.batches import Batches, Framing
 from kafkajit.records.chunk import Chunk, without_bad_markers
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
+from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.storage.source import Bytes, Mask, Source
 from kafkajit.walk.damage import (
     FAILFAST,
@@ -35,6 +36,7 @@ from kafkajit.walk.frames import frames
 from kafkajit.walk.kafscale import KafscaleSegment, is_kafscale
 from kafkajit.walk.resync import PrefixChecksums, goes_on, plausible, resync, zeros_at_the_end
 from kafkajit.walk.selection import EVERYTHING, Selection
+from kafkajit.walk.tail import split_error
 
 # The size from which asking the prover is cheaper than checking a batch, once it is needed.
 _LARGE = 64 << 10
@@ -45,7 +47,8 @@ Part = TypeVar("Part", Chunk, Batches)
 class Walk:
     """One pass over a segment or a stretch of it, even if some of its batches are damaged.
 
-    A stretch begins and ends at the bounds of batches. `is_last` is as for `frames`.
+    A stretch begins and ends at the bounds of batches. `is_last` is as for `frames`. With an
+    `order`, a batch whose offsets do not follow those before it is damage.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Walk:
         start: int = 0,
         end: int | None = None,
         is_last: bool | None = None,
+        order: OffsetOrder | None = None,
     ) -> None:
         mode = mode_named(mode)
         self.position = start  # behind the last batch or gap
@@ -70,6 +74,7 @@ class Walk:
         self._prover: PrefixChecksums | None = None  # behind the first bad batch
         self._first_zero: int | None = None  # of the zeros at the end, once it was needed
         self._kafscale = KafscaleSegment(source) if is_kafscale(source) else None
+        self._order = order if self._kafscale is None else None  # a footer has a checksum of all
         if mode != FAILFAST:
             source.skip_lost()
 
@@ -160,12 +165,13 @@ class Walk:
                     prover=self._prove,
                     kafscale=self._kafscale,
                 ):
-                    leaves = yield from read(framing)
+                    leaves = yield from self._in_order_of_offsets(framing, read)
                     if leaves:
                         break
                 else:
                     if self._mode == FAILFAST:
-                        self._check_end()
+                        if self._is_cut and self.position < self._end:
+                            raise split_error(self._source, self.position, self._end)
                         return
                     # A stretch ends where a batch ends, so a batch that reaches over its end has a
                     # damaged length.
@@ -178,6 +184,21 @@ class Walk:
                 if self._mode == FAILFAST:
                     raise
                 yield self._gap(error)
+
+    def _in_order_of_offsets(
+        self, framing: Framing, read: Callable[[Framing], Generator[Part | Gap, None, bool]]
+    ) -> Generator[Part | Gap, None, bool]:
+        """Read framed batches, but those that do not follow the ones before them."""
+        if self._order is None:
+            return (yield from read(framing))
+        content = self._source.content[: self._end]
+        for part, wrong in self._order.parts(framing, content):
+            if len(part.batches) and (yield from read(part)):
+                return True
+            self.position = part.position
+            if wrong is not None:
+                yield self._gap(wrong.error, wrong.end)
+        return False
 
     def _check_footer(self, check_crcs: bool) -> None:
         if self._kafscale is not None:
@@ -376,13 +397,3 @@ class Walk:
         """The bytes of the stretch: a search does not leave the stretch."""
         self._source.load(self._end)
         return self._source.content[: self._end]
-
-    def _check_end(self) -> None:
-        """Check that the stretch ends at the end of a batch, where the next stretch begins."""
-        if self._is_cut and self.position < self._end:
-            raise CorruptIndexError(
-                f"No record batch ends at position {self._end}, where the segment was split: its "
-                "offset index is wrong, or the file has changed",
-                path=self._source.path,
-                position=self.position,
-            )

@@ -394,3 +394,33 @@ def test_open_transactions_are_found_past_damage(tmp_path: Path) -> None:
     log = log[: -len(kt.batch([kt.Record()], base_offset=4)) - len(sent(3))]
     folder = write_partition(tmp_path, {0: log + kt.batch([kt.Record()], base_offset=4)})
     assert offsets_of(folder, mode="DROPMALFORMED", isolationLevel="read_committed") == [4]
+
+
+@pytest.mark.parametrize("size", [1, 3000])
+@pytest.mark.parametrize("bit", [0, 1, 3, 9])
+@pytest.mark.parametrize("wrong", range(6))
+def test_a_base_offset_that_does_not_fit_is_damage(
+    wrong: int, bit: int, size: int, tmp_path: Path
+) -> None:
+    """No checksum covers it. Behind the last batch nothing tells whether a hole is one."""
+    firsts = [2 * n ^ (1 << bit if n == wrong else 0) for n in range(6)]
+    values = [b"%d" % (2 * n) + bytes(size) for n in range(6)]
+    log = [
+        kt.batch([kt.Record(value=v)] * 2, base_offset=n)
+        for n, v in zip(firsts, values, strict=True)
+    ]
+    folder = write_partition(tmp_path, {0: b"".join(log)})
+    position = sum(map(len, log[:wrong]))
+    if wrong == 5 and firsts[wrong] > 10:
+        assert offsets_of(folder)[-2:] == [firsts[5], firsts[5] + 1]
+        return
+    with pytest.raises(kafkajit.CorruptRecordError, match="The base offset does not fit") as caught:
+        read_rows(folder)
+    assert caught.value.position == position
+    rows = read_rows(folder, mode="PERMISSIVE")
+    assert where(gaps_in(rows)) == [(position, len(log[wrong]))]
+    left = [n for n in range(12) if n // 2 != wrong]
+    assert [row["offset"] for row in rows if not row["corruption"]] == left
+    assert offsets_of(folder, mode="DROPMALFORMED") == left
+    (row,) = read_rows(folder, kind="corruption")
+    assert (row["position"], row["length"]) == (position, len(log[wrong]))

@@ -259,7 +259,8 @@ def test_offsets_and_times_limit_a_search(root: Path) -> None:
 
 def test_small_segments_are_read_together(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / "orders-1" / f"{0:020}.log"
-    path.write_bytes(path.read_bytes() + kt.broken("wrong crc", base_offset=4) + path.read_bytes())
+    behind = b"".join(kt.batch([kt.Record(value=b"v")], base_offset=at) for at in range(5, 9))
+    path.write_bytes(path.read_bytes() + kt.broken("wrong crc", base_offset=4) + behind)
     opened = []
     open_file = StoredFile.open
 
@@ -276,8 +277,8 @@ def test_small_segments_are_read_together(root: Path, monkeypatch: pytest.Monkey
         if isinstance(part, Found)
         for offset in part.records["offset"].to_pylist()
     ]
-    places = ["orders-0", "orders-1", "orders-1", "payments-0"]
-    assert found == [(place, offset) for place in places for offset in range(4)]
+    places = {"orders-0": range(4), "orders-1": [*range(4), *range(5, 9)], "payments-0": range(4)}
+    assert found == [(place, offset) for place, offsets in places.items() for offset in offsets]
     (gap,) = [part for _, part in parts if isinstance(part, Gap)]
     assert gap.path == str(path)
     # Nothing is left to read the last one with.

@@ -41,6 +41,7 @@ from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, find_partitions, selection_in, selection_of
+from kafkajit.scan.stream.leaps import unsure_end
 from kafkajit.scan.table import read_task
 from kafkajit.scan.typed_table import with_types
 from kafkajit.schema import RECORD_COLUMNS, with_corruption
@@ -170,6 +171,9 @@ def rows_of(
     if "position" not in schema.names:
         schema = schema.append(pa.field("position", RECORD_COLUMNS["position"].type))
     given = _given(log, reading, begin)
+    unsure = unsure_end(log.segments, check_crcs=reading.check_crcs)
+    if unsure is not None and given.offsets.last >= unsure.end_offset:
+        given = replace(given, offsets=given.offsets & Range(MIN_INT64, unsure.end_offset - 1))
     splits = _splits(log, given)
     new = given.offsets & Range(MIN_INT64 if begin is None else begin)
     for text in losses(
@@ -183,6 +187,8 @@ def rows_of(
     ):
         passed.lost.append(text)
         _name_lost(text, log.options.scan)
+    if unsure is not None and given.offsets.last == unsure.end_offset - 1:
+        _name_lost(f"{log.name}: {unsure.text}, and the batch is not exported", log.options.scan)
     drops_markers = not _has_markers(options)
     kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
     waiting: list[_Damage] = []  # in front of the first row

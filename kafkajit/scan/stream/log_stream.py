@@ -343,6 +343,9 @@ class LogStream:
         if parting is None and stood_on is not None:
             self._reports.early(place, first, stood_on, partition)
         if behind is None:
+            leap = partition.leap if first >= partition.end_offset else None
+            if leap is not None:  # what is before it has been read
+                self._reports.loss(leap, folder)
             end = self._gaps.end_before(place, partition, first, end)
         else:
             end = min(end, behind)

@@ -14,6 +14,7 @@ from kafkajit.format.ranges import Range
 from kafkajit.log.resumption import Footing, ReadBatch
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches
+from kafkajit.scan.stream.leaps import Leaps, leap_text
 from kafkajit.scan.stream.listing import STEP_NS, EpochFile, Epochs, Listing
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.positions import (
@@ -45,6 +46,7 @@ class Piece(NamedTuple):
     offsets: Range
     start: int
     end: int
+    is_cut: bool = False  # its first batch begins before the first offset
 
     @property
     def size(self) -> int:
@@ -70,6 +72,7 @@ class Partition:
         self._looked_ns = 0
         self._waits_at = -1  # for bytes behind the sound batches to become one
         self._waits_since_ns = 0
+        self._leaps = Leaps()
         self._boundaries: dict[tuple[object, int], Boundary] = {}
         self.segments: list[Segment] = []
         self.listing = listing
@@ -98,6 +101,11 @@ class Partition:
             return None
         return log, position
 
+    @property
+    def leap(self) -> str | None:
+        """A line about the log's last batch if it is not read; None if it is."""
+        return None if self._last is None else leap_text(self._last, self._believed)
+
     def update(self, listing: Listing, reached: int = 0) -> None:
         """Take over a new listing, which has a segment, and read what has come.
 
@@ -124,21 +132,26 @@ class Partition:
                 self._rolled = before.log, self._anew(before)
         else:
             self._believed = self._anew(opened) if known.last is None else self._more(log, known)
+        if self._leaps.is_usual(listing.segments, log, self._believed):
+            self._believed = self._more(log, self._believed, may_leap=True)
         self._believed = self._past_damage(log, self._believed, now, reached)
         self._last, self._looked_ns = last.log, now
         self.listing = listing
         sound = replace(last, log=replace(last.log, size=self._believed.position))
         self.segments = [*listing.segments[:-1], sound]
-        end = self._believed.position
-        self._remember(sound, self._believed.offset, Boundary(end, end))
+        self._remember(sound, self._believed.offset, Boundary(*[self._believed.position] * 2))
 
     def _anew(self, last: Segment) -> Believed:
-        """The sound part of the last segment, from the last entry of its index on."""
-        jump = IndexEntries(last).last_position()
+        """The sound part of the last segment, from the last entries of its index on.
+
+        The batch of the last entry may be the newest, which is compared with the one before it.
+        """
+        jump = IndexEntries(last).late_position()
         return self._more(last.log, Believed(jump, last.base_offset))
 
-    def _more(self, log: StoredFile, known: Believed) -> Believed:
-        return believe(log, known, check_crcs=self._options.scan.check_crcs)
+    def _more(self, log: StoredFile, known: Believed, *, may_leap: bool = False) -> Believed:
+        check_crcs = self._options.scan.check_crcs
+        return believe(log, known, check_crcs=check_crcs, may_leap=may_leap)
 
     def _past_damage(self, log: StoredFile, known: Believed, now: int, reached: int) -> Believed:
         """Go on behind bytes that are damaged, because a sound batch follows them.
@@ -146,7 +159,7 @@ class Partition:
         A broker writes a batch within milliseconds, and a batch in one of its values may be whole
         before. So bytes have a moment to become a batch, unless the log has been read further.
         """
-        while known.position < log.size:
+        while known.position < log.size and known.leap is None:
             if known.position != self._waits_at:
                 self._waits_at = known.position
                 self._waits_since_ns = min(now, log.modified_ns or now)
@@ -233,10 +246,10 @@ class Partition:
         """The stretches that hold the offsets from `first` up to `end`."""
         for segment, start, behind in self.spans(first, end):
             is_whole = behind == min(segment.offsets.last + 1, self.end_offset)
-            begin = self.boundary(segment, start).start
+            begin, end_of = self.boundary(segment, start)
             stop = segment.log.size if is_whole else self.boundary(segment, behind).end
             if begin < stop:
-                yield Piece(segment, Range(start, behind - 1), begin, stop)
+                yield Piece(segment, Range(start, behind - 1), begin, stop, begin < end_of)
 
     def boundary(self, segment: Segment, offset: int) -> Boundary:
         """The boundary at an offset of a segment, which may be known."""

@@ -19,8 +19,9 @@ from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.log.resumption import ReadBatch
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches, frame
+from kafkajit.records.offset_order import has_messages, misplaced, offsets_of, wrong_in
 from kafkajit.storage.live_file import LiveFile
-from kafkajit.storage.source import Bytes, as_bytes
+from kafkajit.storage.source import Bytes, Int64s, Mask, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.resync import PrefixChecksums
 
@@ -48,6 +49,12 @@ class Believed(NamedTuple):
     offset: int
     last: ReadBatch | None = None
     head: bytes = b""  # of that batch
+    leap: ReadBatch | None = None  # the one behind it, if its base offset may be wrong
+
+    @property
+    def ends_in_batch(self) -> bool:
+        """Whether nothing lies between the last batch and the position."""
+        return self.position == (0 if self.last is None else self.last.position + self.last.size)
 
     def is_in(self, log: StoredFile) -> bool:
         """Whether a log still has the last batch: a broker may have written others over it."""
@@ -55,9 +62,14 @@ class Believed(NamedTuple):
 
 
 def headers(log: StoredFile, position: int) -> Iterator[Batches]:
-    """The headers of the batches from a position on, up to the first bytes that are not a batch."""
-    for _, batches, start in _framed(log, position):
-        yield Batches(batches.position + start, batches.header)
+    """The headers of the batches from a position on, up to the first bytes that are not a batch.
+
+    A batch whose base offset does not fit is left out.
+    """
+    for content, batches, start in _framed(log, position):
+        right = batches[~wrong_in([batches], content, None)]
+        if len(right):
+            yield Batches(right.position + start, right.header)
 
 
 def _framed(log: StoredFile, position: int) -> Iterator[tuple[Bytes, Batches, int]]:
@@ -80,25 +92,80 @@ def _framed(log: StoredFile, position: int) -> Iterator[tuple[Bytes, Batches, in
         window = max(window, size)
 
 
-def believe(log: StoredFile, known: Believed, *, check_crcs: bool = True) -> Believed:
+def believe(
+    log: StoredFile, known: Believed, *, check_crcs: bool = True, may_leap: bool = False
+) -> Believed:
     """Go on from what is known of a segment that a broker writes, as far as its batches are sound.
 
     A batch at the end may be incomplete although the file is long enough for it. A batch with a
-    wrong checksum is damage only if a sound one follows.
+    wrong checksum is damage only if a sound one follows. No checksum covers base offsets, so unless
+    the log `may_leap`, a batch behind a hole is believed only once another one follows it.
     """
-    position, offset, newest, head = known
-    for content, batches, start in _framed(log, position):
+    found, without_leap = known._replace(leap=None), None
+    for content, batches, start in _framed(log, known.position):
         sound = batches.is_valid(content) if check_crcs else np.ones(len(batches), dtype=np.bool_)
-        good = np.flatnonzero(sound)
-        if good.size:
-            last = int(good[-1])
-            position = start + int(batches.end[last])
-            offset = max(offset, int(batches.last_offset[: last + 1].max()) + 1)
-            newest = _batch(batches, last, start)
-            head = content[newest.position - start :][:_HEAD].tobytes()
-        if not good.size or last < len(batches) - 1:
+        if sound.any():
+            found, without_leap = _grown(found, without_leap, batches, sound, start, content)
+        if not sound[-1]:
             break
-    return Believed(position, offset, newest, head)
+    if without_leap is None or may_leap:
+        return found
+    assert found.last is not None
+    return without_leap._replace(position=found.last.position, leap=found.last)
+
+
+def _grown(
+    known: Believed,
+    without_leap: Believed | None,
+    batches: Batches,
+    sound: Mask,
+    start: int,
+    content: Bytes,
+) -> tuple[Believed, Believed | None]:
+    """Go on with the sound batches of a window; return the same without the last one if that leaps.
+
+    Args:
+        known: what is known before the window.
+        without_leap: the same without the last batch, if that leaps.
+        batches: the window's.
+        sound: which of them are.
+        start: the window's position.
+        content: its bytes.
+    """
+    every = rows = np.flatnonzero(sound)
+    is_old = has_messages(batches)
+    if not is_old:
+        firsts, lasts = offsets_of(batches[sound])
+        if without_leap is not None and known.last is not None:
+            firsts = np.insert(firsts, 0, known.last.base_offset)
+            lasts = np.insert(lasts, 0, known.last.last_offset)
+        before = without_leap or known
+        last = before.offset - 1 if before.last is not None or before.position == 0 else None
+        if before.last is None and last is not None and firsts[0] <= last:
+            last = None  # it begins before the offset in its name
+        wrong = misplaced(firsts, lasts, last)
+        if without_leap is not None and wrong[0]:
+            known = without_leap
+        rows = rows[~wrong[-rows.size :]]
+    grown, before = known, known
+    for row in rows[-2:].tolist():
+        before, grown = grown, _behind(grown, batches, rows, row, start, content)
+    if not rows.size or rows[-1] < every[-1]:  # what is behind is not believed
+        behind = every if not rows.size else every[every > rows[-1]]
+        return grown._replace(leap=_batch(batches, int(behind[0]), start)), None
+    position, base = int(batches.position[rows[-1]]), int(batches.header["baseOffset"][rows[-1]])
+    is_next = before.ends_in_batch and before.position == start + position
+    return grown, before if is_next and not is_old and base > before.offset else None
+
+
+def _behind(
+    known: Believed, batches: Batches, rows: Int64s, row: int, start: int, content: Bytes
+) -> Believed:
+    """Go on with the rows of a window up to one of them."""
+    newest = _batch(batches, row, start)
+    offset = max(known.offset, int(batches.last_offset[rows[rows <= row]].max()) + 1)
+    head = content[newest.position - start :][:_HEAD].tobytes()
+    return Believed(start + int(batches.end[row]), offset, newest, head)
 
 
 def _batch(batches: Batches, row: int, start: int) -> ReadBatch:
@@ -152,18 +219,19 @@ def boundary(segment: Segment, offset: int) -> Boundary:
 
 def _boundary_from(log: StoredFile, position: int, offset: int) -> tuple[Boundary | None, int]:
     """The boundary at an offset among the batches from a position on, or where these end."""
-    for batches in headers(log, position):
-        rows = np.flatnonzero(batches.last_offset >= offset - 1)
+    for content, batches, window in _framed(log, position):
+        is_right = ~wrong_in([batches], content, None)
+        rows = np.flatnonzero((batches.last_offset >= offset - 1) & is_right)
         if rows.size:
             row = int(rows[0])
-            start, end = int(batches.position[row]), int(batches.end[row])
+            start, end = window + int(batches.position[row]), window + int(batches.end[row])
             if int(batches.last_offset[row]) == offset - 1:
                 return Boundary(end, end), end
             # The header of a set of messages does not have its first offset.
             begins_behind = int(batches.field("baseOffset")[row]) >= offset
             begins_behind &= not bool(batches.is_message_set[row])
             return Boundary(start, start if begins_behind else end), end
-        position = int(batches.end[-1])
+        position = window + int(batches.end[-1])
     return None, position
 
 
@@ -235,9 +303,9 @@ class IndexEntries:
             return 0, 0
         return int.from_bytes(found[:4], signed=True), int.from_bytes(found[4:], signed=True)
 
-    def last_position(self) -> int:
-        """The position of the last entry's batch, or 0."""
-        return self._checked(self._count - 1)
+    def late_position(self) -> int:
+        """The position of the batch of the last entry but one, or 0."""
+        return self._checked(self._count - 2)
 
     def position_of(self, offset: int) -> int:
         """The position of a batch before which all offsets are lower, or 0."""

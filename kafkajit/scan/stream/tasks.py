@@ -72,10 +72,11 @@ def _splits(piece: Piece, of: OffsetRange, share: int) -> Iterator[Split]:
     if footing is not None and footing.last is not None and piece.offsets.last < of.end - 1:
         footing = footing._replace(last=footing.last._replace(position=_ELSEWHERE))
     start, first = piece.start, piece.offsets.first
+    before = None if piece.is_cut or first > of.first else first - 1
     for position, offset in _cuts(piece, -(-piece.size // share)):
-        yield Split(log, Range(first, offset - 1), start, position, selection, footing)
-        start, first = position, offset
-    yield Split(log, Range(first, piece.offsets.last), start, piece.end, selection, footing)
+        yield Split(log, Range(first, offset - 1), start, position, selection, footing, before)
+        start, first, before = position, offset, offset - 1
+    yield Split(log, Range(first, piece.offsets.last), start, piece.end, selection, footing, before)
 
 
 def _cuts(piece: Piece, count: int) -> Iterator[tuple[int, int]]:

@@ -103,7 +103,7 @@ def test_another_log_is_refused_and_the_others_are_exported(
     [
         pytest.param({10: [(10, 5, "a"), (15, 5, "a"), (20, 5, "a")]}, id="expired, in part"),
         pytest.param({20: [(20, 5, "a")]}, id="expired"),
-        pytest.param({0: [(0, 5, "a"), (20, 5, "a")]}, id="compacted"),
+        pytest.param({0: [(0, 5, "a"), (8, 1, "a")], 20: [(20, 5, "a")]}, id="compacted"),
         pytest.param({0: [(15, 5, "a"), (20, 5, "a")]}, id="compacted before the last batch"),
     ],
 )

@@ -1,0 +1,176 @@
+"""Batches whose offsets do not follow each other.
+
+No checksum covers a batch's base offset. A log's offsets grow from batch to batch, with holes where
+compaction has removed some. So a batch that goes back has a wrong base offset, or the one before
+it, which has leapt. That one fits in between its neighbours, and the wrong one does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkajit.errors import CorruptRecordError
+from kafkajit.records.batches import Batches, Framing, SingleMessages, frame
+from kafkajit.storage.source import Bytes, Int64s, Mask
+
+
+class Misplaced(NamedTuple):
+    """The error of a batch that does not fit, and the position of its end."""
+
+    error: CorruptRecordError
+    end: int
+
+
+class OffsetOrder:
+    """The offsets of a log's batches, run by run; sets of messages are taken as they are.
+
+    Args:
+        path: of the log.
+        last: the offset before the first batch; None if it is not known.
+    """
+
+    def __init__(self, path: str | None, last: int | None = None) -> None:
+        self._path = path
+        self._last = last
+        self._last_batch: Batches | None = None  # that has this offset
+
+    def parts(self, framing: Framing, content: Bytes) -> Iterator[tuple[Framing, Misplaced | None]]:
+        """A run in parts, each with the batch behind it that does not fit, or None."""
+        batches = framing.batches
+        if has_messages(batches) or not len(batches):
+            self._last = self._last_batch = None
+            yield framing, None
+            return
+        wrong = self._wrong(batches, content, framing.position)
+        firsts, lasts = offsets_of(batches)
+        start, before = 0, self._last
+        for row in np.flatnonzero(wrong).tolist():
+            before = int(lasts[row - 1]) if row > start else before
+            position, after = int(batches.position[row]), firsts[row + 1 :][~wrong[row + 1 :]]
+            error = CorruptRecordError(
+                misfit(before, int(after[0]) if after.size else None),
+                path=self._path,
+                position=position,
+                base_offset=int(firsts[row]),
+            )
+            part = replace(framing, batches=batches[start:row], position=position)
+            yield part, Misplaced(error, int(batches.end[row]))
+            start = row + 1
+        if not wrong.all():
+            self._last_batch = batches[~wrong][-1:]
+            self._last = int(self._last_batch.last_offset[0])
+        yield replace(framing, batches=batches[start:]), None
+
+    def _wrong(self, batches: Batches, content: Bytes, position: int) -> Mask:
+        """The batches of a run that do not fit; two behind it tell about its end."""
+        firsts, lasts = offsets_of(batches)
+        last, ahead = self._last, frame(content, position, max_records=1).batches[:1]
+        is_behind = (
+            not len(ahead) or has_messages(ahead) or ahead.header["baseOffset"][0] > lasts[-1]
+        )
+        if is_behind and grow(firsts, lasts, last):
+            return np.zeros(len(batches), dtype=np.bool_)
+        if self._last_batch is None:
+            is_named = not batches.position[0]
+            if last is not None and firsts[0] <= last and is_named:
+                last = None  # the segment begins before the offset in its name
+        elif not self._last_batch.is_valid(content)[0]:
+            last = None
+        known = [batches]
+        for _ in range(2):
+            if not len(ahead) or has_messages(ahead) or not ahead.is_valid(content)[0]:
+                break
+            known.append(ahead)
+            ahead = frame(content, int(ahead.end[0]), max_records=1).batches[:1]
+        return wrong_in(known, content, last)
+
+
+def has_messages(batches: Batches) -> bool:
+    """Whether some are messages of v0 or v1; their headers need not have their offsets."""
+    return isinstance(batches, SingleMessages) or bool(batches.is_message.any())
+
+
+def wrong_in(runs: list[Batches], content: Bytes, last: int | None) -> Mask:
+    """The batches of the first run that do not fit; those with wrong checksums tell nothing."""
+    wrong = np.zeros(len(runs[0]), dtype=np.bool_)
+    if has_messages(runs[0]):
+        return wrong
+    places = [offsets_of(run) for run in runs]
+    if len(runs) == 1 and grow(*places[0], last):
+        return wrong
+    sound = runs[0].is_valid(content)
+    firsts = np.concatenate((places[0][0][sound], *(first for first, _ in places[1:])))
+    lasts = np.concatenate((places[0][1][sound], *(one for _, one in places[1:])))
+    wrong[sound] = misplaced(firsts, lasts, last)[: int(sound.sum())]
+    return wrong
+
+
+def grow(firsts: Int64s, lasts: Int64s, last: int | None) -> bool:
+    """Whether each batch begins behind the one before it."""
+    if not firsts.size:
+        return True
+    return bool((firsts[1:] > lasts[:-1]).all()) and (last is None or bool(firsts[0] > last))
+
+
+def offsets_of(batches: Batches) -> tuple[Int64s, Int64s]:
+    """The first and the last offsets of batches by their headers."""
+    return batches.header["baseOffset"].astype(np.int64), batches.last_offset
+
+
+def misfit(before: int | None, after: int | None) -> str:
+    """A line about a batch whose base offset is wrong, with the offsets around it.
+
+    >>> misfit(39, 41)
+    'The base offset does not fit between the batches around it, which end at 39 and begin at 41'
+    """
+    text = "The base offset does not fit"
+    if before is None:
+        return text
+    if after is None:
+        return f"{text} behind the batch before it, which ends at {before}"
+    return f"{text} between the batches around it, which end at {before} and begin at {after}"
+
+
+def misplaced(firsts: Int64s, lasts: Int64s, last: int | None) -> Mask:
+    """The batches whose base offsets do not fit between those around them.
+
+    Args:
+        firsts: the base offsets of batches that lie one behind the other.
+        lasts: their last offsets.
+        last: the last offset before them, if it is known.
+
+    >>> misplaced(np.array([0, 9, 2, 3]), np.array([1, 9, 2, 3]), None).tolist()
+    [False, True, False, False]
+    >>> misplaced(np.array([0, 1, 0, 2]), np.array([0, 1, 0, 3]), None).tolist()
+    [False, False, True, False]
+    """
+    wrong = np.zeros(firsts.size, dtype=np.bool_)
+    if grow(firsts, lasts, last):
+        return wrong
+    places = list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+    for row in range(len(places)):
+        wrong[row] = _is_wrong(places[row : row + 3], last)
+        if not wrong[row]:
+            last = places[row][1]
+    return wrong
+
+
+def _is_wrong(places: list[tuple[int, int]], last: int | None) -> bool:
+    """Whether the offsets of the first of three batches are wrong; those of the second may be."""
+    (first, end), *following = places
+    if last is not None and first <= last:
+        return True
+    if not following or following[0][0] > end or (last is not None and first == last + 1):
+        return False
+    # One of the two is wrong: the one that has room at its right place.
+    begin, behind = following[0]
+    has_room = last is None or begin - last > end - first + 1
+    if len(following) == 1:
+        return last is not None and has_room
+    later = following[1][0]
+    next_has_room = later - end > behind - begin + 1
+    return later <= end if has_room == next_has_room else has_room
