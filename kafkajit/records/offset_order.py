@@ -60,10 +60,10 @@ class OffsetOrder:
             part = replace(framing, batches=batches[start:row], position=position)
             yield part, Misplaced(error, int(batches.end[row]))
             start = row + 1
-        if not wrong.all():
+        yield replace(framing, batches=batches[start:]), None
+        if not wrong.all():  # and whoever reads it has not gone on elsewhere
             self._last_batch = batches[~wrong][-1:]
             self._last = int(self._last_batch.last_offset[0])
-        yield replace(framing, batches=batches[start:]), None
 
     def _wrong(self, batches: Batches, content: Bytes, position: int) -> Mask:
         """The batches of a run that do not fit; two behind it tell about its end."""
