@@ -124,6 +124,7 @@ class LeftOutError(KafkaJitError):
 
     # Whether it is a folder that lies beside what is read, such as a copy: the rest is whole.
     is_beside = False
+    places: tuple[str, ...] = ()  # its path, or those of several
 
 
 class RecordSerializationError(KafkaJitError):

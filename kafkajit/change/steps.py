@@ -66,8 +66,8 @@ def resume(
     """
     finished = []
     with os.scandir(root) as entries:
-        folders = sorted(entry.name for entry in entries if entry.is_dir())
-    for folder in (Path(root) / name for name in folders):
+        folders = sorted(filter(os.path.isdir, (entry.path for entry in entries)))
+    for folder in map(Path, folders):
         # Nothing is known of a folder that this process may not enter.
         if not os.access(folder, os.R_OK | os.X_OK):
             continue

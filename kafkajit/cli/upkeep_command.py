@@ -219,13 +219,14 @@ def each_partition(
     from kafkajit.change.files import local_folder
     from kafkajit.change.lock import FolderLock
     from kafkajit.change.partitions import partitions_at
+    from kafkajit.places.listing import report_beside
 
-    places = list(map(local_folder, options.dirs))
-    # Report a DIR that is not a folder of logs before a lock that another process holds.
-    total = sum(len(partitions_at(place)) for place in places)
-    is_alone = total == 1
     codes = {0}
     begun = 0
+
+    def leave_out(error: Exception) -> None:
+        report.error(error)
+        codes.add(_ERROR)
 
     @contextmanager
     def reported(*, raises: bool) -> Iterator[None]:
@@ -236,10 +237,24 @@ def each_partition(
         except (OSError, ValueError) as error:
             if options.debug or raises:
                 raise
-            report.error(error)
-            codes.add(_ERROR)
+            leave_out(error)
 
+    places = list(map(local_folder, options.dirs))
+    # Report a DIR that is not a folder of logs before a lock that another process holds.
+    total, readable = 0, []
     for place in places:
+        try:
+            total += len(partitions_at(place))
+            readable.append(place)
+        except OSError as error:
+            is_wrong = isinstance(error, (FileNotFoundError, NotADirectoryError))
+            if options.debug or is_wrong or len(places) == 1:
+                raise
+            leave_out(error)
+    is_alone = total == 1
+    for place in readable:
+        if partitions_at(place) != [place]:
+            report_beside(str(place), leave_out)
         lock = FolderLock(place, force=options.force) if options.apply else nullcontext()
         with reported(raises=len(places) == 1), lock:
             for folder in partitions_at(place):

@@ -27,9 +27,9 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
     """Errors about files that may have records, and are not among those that are read."""
     compressed = [path for path in compressed_in(files) if path not in read]
     if compressed:
-        yield LeftOutError(f"{listed(compressed)}: not read, decompress it first")
+        yield _left_out(compressed, "not read, decompress it first")
     for whose, paths in foreign_in(files, read).items():
-        yield LeftOutError(f"{listed(paths)}: left out, the format is {whose}")
+        yield _left_out(paths, f"left out, the format is {whose}")
     # If segments are being swapped, or a swap was interrupted, old files may be gone.
     swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
     # A folder with a .cleaned file still has all of its old files.
@@ -39,6 +39,12 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
             f"{folder}: segments are being swapped (.swap), or a swap was interrupted: records may "
             "be missing or duplicated until a broker or `kafkajit repair` completes it"
         )
+
+
+def _left_out(paths: Sequence[str], why: str) -> LeftOutError:
+    error = LeftOutError(f"{listed(paths)}: {why}")
+    error.places = tuple(paths)
+    return error
 
 
 def foreign_in(files: Iterable[str], read: Collection[str]) -> dict[str, list[str]]:

@@ -166,7 +166,7 @@ def _report_beside(where: Location, folders: Iterable[FileInfo], why: str) -> No
 def _report_unread(where: Location, folders: list[str], why: str) -> None:
     if folders:
         names = listed([where.shown(path) for path in folders])
-        where.report(f"{names}: not read, {why}", is_beside=True)
+        where.report(names, f"not read, {why}", is_beside=True)
 
 
 def _explored(
@@ -182,8 +182,9 @@ def _explored(
     for level in range(_LEVELS):
         if layout == AUTO and not found and len(folders) > _MOST_EXPLORED:
             where.report(
-                f"{where.shown(root.path)}: the folders below are not searched, because there are "
-                f"more than {_MOST_EXPLORED:,}: name one further down"
+                where.shown(root.path),
+                "the folders below are not searched, because there are more than "
+                f"{_MOST_EXPLORED:,}: name one further down",
             )
             return
         below: dict[str, str] = {}
@@ -211,8 +212,9 @@ def _explored(
     _report_unread(where, sorted(others), _UNNAMED)
     if folders and not found:
         where.report(
-            f"{where.shown(root.path)}: tiered storage is looked for in {_LEVELS} levels of "
-            "folders, and there are more: name a folder further down"
+            where.shown(root.path),
+            f"tiered storage is looked for in {_LEVELS} levels of folders, and there are more: "
+            "name a folder further down",
         )
 
 

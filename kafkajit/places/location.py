@@ -17,6 +17,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 
 from kafkajit.errors import Failed, LeftOutError
 from kafkajit.format.kafscale import SEGMENT_NAME as KAFSCALE_NAME
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import UNFINISHED_CHANGE
 from kafkajit.format.tiered_names import MAYBE_ID
 from kafkajit.places.uri import URI, path_in, uri_of, without_secrets
@@ -38,8 +39,25 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(rf"[0-9]{{20}}{MAYBE_ID}\.log")
 # Segments that are read, which a broker need not have written.
 READABLE_NAME = re.compile(f"{SEGMENT_NAME.pattern}|{KAFSCALE_NAME.pattern}")
+
+
+def _number_up_to(most: int) -> str:
+    """A pattern of the decimal numbers up to this one, with zeros in front or without.
+
+    >>> [bool(re.fullmatch(_number_up_to(305), text)) for text in ("7", "0305", "299", "306")]
+    [True, True, True, False]
+    """
+    digits = str(most)
+    patterns = [f"[0-9]{{1,{len(digits) - 1}}}", digits]
+    for at, digit in enumerate(digits):
+        if digit != "0":
+            rest = len(digits) - at - 1
+            patterns.append(f"{digits[:at]}[0-{int(digit) - 1}][0-9]{{{rest}}}")
+    return f"0*(?:{'|'.join(patterns)})"
+
+
 # A partition's folder. Those of our changes are not, whatever their number.
-PARTITION = re.compile(r"(?!\.kafkajit-)[a-zA-Z0-9._-]+-[0-9]+")
+PARTITION = re.compile(rf"(?!\.kafkajit-)[a-zA-Z0-9._-]+-{_number_up_to(MAX_INT32)}")
 # A folder that a broker deletes, moves or no longer has: orders-0.<32 hex digits>-delete.
 _SUFFIXES = ("-delete", "-future", "-stray")
 ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
@@ -218,9 +236,10 @@ class Location:
         if any(map(_is_unfinished_change, found)):
             # Its new files are not read, and old ones may be gone.
             self.report(
-                f"{self.shown(folder)}: a change of the log is not finished ({UNFINISHED_CHANGE}): "
+                self.shown(folder),
+                f"a change of the log is not finished ({UNFINISHED_CHANGE}): "
                 "records of this partition, and of others in the change, may be missing, old or "
-                "duplicated until `kafkajit repair --apply` finishes it"
+                "duplicated until `kafkajit repair --apply` finishes it",
             )
         listed = [info for info in found if hidden or not _is_hidden(info)]
         return sorted(listed, key=lambda info: info.path)
@@ -265,11 +284,11 @@ class Location:
         except OSError as error:
             if not isinstance(error, FileNotFoundError):  # deleted since it was found
                 reason = error.strerror or str(error)
-                self.report(f"{self.shown(folder)}: not searched: {reason}", is_beside=True)
+                self.report(self.shown(folder), f"not searched: {reason}", is_beside=True)
             return folder, False
 
     def _with_names(self, folder: str) -> list[FileInfo]:
-        return list(with_names(self._opened.get_file_info(FileSelector(folder)), lambda _: None))
+        return list(with_names(self._opened.get_file_info(FileSelector(folder)), lambda *_: None))
 
     def _tried(self, folder: str, *, hidden: bool) -> list[FileInfo]:
         """As `listed`; empty if the folder cannot be listed."""
@@ -283,13 +302,13 @@ class Location:
                 self._failed(error)
             return []
 
-    def report(self, text: str, *, is_beside: bool = False) -> None:
-        """Name a file or folder that is left out."""
+    def report(self, name: str, why: str, *, is_beside: bool = False) -> None:
+        """Name a file or folder that is left out, or several."""
         if self._failed is None:
-            report_unread(text)
+            report_unread(name, why)
         else:
-            error = LeftOutError(text)
-            error.is_beside = is_beside
+            error = LeftOutError(f"{name}: {why}")
+            error.is_beside, error.places = is_beside, (name,)
             self._failed(error)
 
     def files(self, listed: list[FileInfo]) -> list[FileInfo]:

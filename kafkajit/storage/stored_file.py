@@ -97,9 +97,9 @@ class StoredFile:
         return self.filesystem or LocalFileSystem()
 
 
-def report_unread(text: str) -> None:
+def report_unread(name: str, why: str) -> None:
     """Warn once of a file or folder that is not read: a stream lists its folders repeatedly."""
-    _warn_once(text)
+    _warn_once(f"{name}: {why}")
 
 
 @cache
@@ -108,7 +108,7 @@ def _warn_once(text: str) -> None:
 
 
 def with_names(
-    listed: Iterable[FileInfo], report: Callable[[str], None] = report_unread
+    listed: Iterable[FileInfo], report: Callable[[str, str], None] = report_unread
 ) -> Iterator[FileInfo]:
     """The files and folders whose names are UTF-8: all that Kafka writes are."""
     for info in listed:
@@ -116,19 +116,19 @@ def with_names(
             _ = info.path
         except UnicodeDecodeError as error:
             name = bytes(error.object).decode(errors="backslashreplace")
-            report(f"{name}: not read, its name is not UTF-8")
+            report(name, "not read, its name is not UTF-8")
             continue
         yield info
 
 
-def report_dangling_links(folder: str, report: Callable[[str], None] = report_unread) -> None:
+def report_dangling_links(folder: str, report: Callable[[str, str], None] = report_unread) -> None:
     """Report links to nothing in a local folder: pyarrow does not list them."""
     with os.scandir(folder) as entries:
         for entry in entries:
             is_link = entry.is_symlink() and not entry.name.startswith(".")
             if is_link and not os.path.exists(entry.path):  # noqa: PTH110  a name of any bytes
                 name = os.fsencode(entry.path).decode(errors="backslashreplace")
-                report(f"{name}: not read, it is a link to a file or folder that does not exist")
+                report(name, "not read, it is a link to a file or folder that does not exist")
 
 
 def stored_as(

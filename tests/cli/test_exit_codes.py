@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 from scanning import write_partition
@@ -16,6 +19,7 @@ import kafkajit.testing as kt
 from kafkajit.change.journal import DONE as CARRIED_OUT
 from kafkajit.change.journal import READY, STAGED
 from kafkajit.cli import main
+from kafkajit.storage.source import open_file
 
 pytestmark = pytest.mark.whole  # a few seconds for all
 
@@ -238,17 +242,15 @@ def test_a_change_that_was_not_committed_or_is_carried_out_does_no_harm(
     assert (code, lines) == (2 if name == "restore" else code_on_the_page(name, DONE), [])
 
 
-def test_a_restoration_is_refused_if_a_part_of_a_source_is_left_out(
+def test_a_restoration_is_refused_if_a_source_has_no_segments(
     root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    empty = tmp_path / "empty"
+    empty, out = tmp_path / "empty", tmp_path / "out"
     empty.mkdir()
-    (root / "gone-0").symlink_to(root / "nowhere")
-    out = tmp_path / "out"
-    for paths in ([str(root)], [str(root / "orders-0"), str(empty)]):
-        code, lines = ran(["restore", "--apply", *paths, str(out)], capfd)
-        assert (code, len(lines)) == (1, 1)
-        assert not [*out.glob("*")]
+    words = ["restore", "--apply", str(root / "orders-0"), str(empty), str(out)]
+    code, lines = ran(words, capfd)
+    assert (code, len(lines)) == (1, 1)
+    assert not [*out.glob("*")]
 
 
 def test_damage_that_the_mode_leaves_out_does_not_hide_what_cannot_be_read(
@@ -309,3 +311,134 @@ def test_commands_that_change_logs_refuse_a_wrong_path(
     }.get(name, [name, gone])
     code, lines = ran(words, capfd)
     assert (code, len(lines)) == (code_on_the_page(name, WRONG), 1)
+
+
+def _link_to_nothing(root: Path) -> str:
+    (root / "payments-1").symlink_to("/no/such/folder")
+    return f"{root}/payments-1: not read, it is a link to a file or folder that does not exist"
+
+
+def _loop(root: Path) -> str:
+    (root / "payments-1").symlink_to("payments-1")
+    return f"{root}/payments-1: not read, it is a link to a file or folder that does not exist"
+
+
+def _backup(root: Path) -> str:
+    return f"{write_partition(root, {0: LOG}, 'backup')}: not read, partitions are looked for only"
+
+
+def _bak(root: Path) -> str:
+    return f"{write_partition(root, {0: LOG}, 'orders-7.bak')}: not read, partitions are"
+
+
+def _number(root: Path) -> str:
+    return f"{write_partition(root, {0: LOG}, 'orders-2147483648')}: not read, partitions are"
+
+
+ODDITIES = {
+    "link": _link_to_nothing,
+    "loop": _loop,
+    "backup": _backup,
+    "bak": _bak,
+    "number": _number,
+}
+UPKEEP = {
+    "repair": ["repair"],
+    "compact": ["compact", "--config", "cleanup.policy=compact"],
+    "retain": ["retain", "--config", "retention.ms=0"],
+    "restore": ["restore"],
+}
+
+
+@pytest.mark.parametrize("odd", ODDITIES)
+@pytest.mark.parametrize("apply", [False, True])
+@pytest.mark.parametrize("name", UPKEEP)
+def test_upkeep_names_what_it_leaves_out_and_does_the_rest(
+    name: str,
+    *,
+    apply: bool,
+    odd: str,
+    root: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    named = ODDITIES[odd](root)
+    words = [*UPKEEP[name], *(["--apply"] if apply else []), str(root)]
+    code, lines = ran([*words, *([str(tmp_path / "out")] if name == "restore" else [])], capfd)
+    assert (code, len(lines)) == (code_on_the_page(name, PART), 1)
+    assert lines[0].startswith(f"kafkajit {name}: {named}")
+    if apply and name == "retain":
+        assert [path.name for path in root.glob("*/*.log")].count(f"{3:020}.log") == 3
+    if apply and name == "restore":
+        assert {path.name for path in (tmp_path / "out").glob("*-*")} == {
+            "orders-0",
+            "orders-1",
+            "payments-0",
+        }
+
+
+@pytest.mark.parametrize("name", ["grep", "tail", "export", "info"])
+@pytest.mark.parametrize("odd", ["loop", "number"])
+def test_what_is_no_partition_is_named_and_the_rest_is_done(
+    name: str, odd: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    named = ODDITIES[odd](root)
+    code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
+    assert (code, len(lines)) == (code_on_the_page(name, PART), 1)
+    assert named in lines[0]
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("name", ["repair", "compact", "retain"])
+def test_one_of_several_folders_may_be_unreadable(
+    name: str,
+    *,
+    first: bool,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    listdir = os.listdir
+
+    def refusing(path: Any) -> list[Any]:
+        if str(path) == f"{root}/orders-1":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", refusing)
+    folders = [f"{root}/orders-1", f"{root}/orders-0"]
+    code, lines = ran([*UPKEEP[name], *(folders if first else folders[::-1])], capfd)
+    assert (code, lines) == (1, [f"kafkajit {name}: Permission denied: {root}/orders-1"])
+    code, lines = ran([*UPKEEP[name], *folders[1:], str(root / "gone")], capfd)
+    assert (code, len(lines)) == (1, 1)
+
+
+def test_a_partition_that_lacks_a_file_is_not_restored(
+    root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (root / "orders-1" / f"{3:020}.log").symlink_to("/no/such/file")
+    out = tmp_path / "out"
+    code, lines = ran(["restore", "--apply", str(root), str(out)], capfd)
+    link = f"{root}/orders-1/{3:020}.log"
+    assert (code, len(lines)) == (1, 1)
+    assert lines[0].startswith(f"kafkajit restore: {link}: not read, it is a link")
+    assert {path.name for path in out.glob("*-*")} == {"orders-0", "payments-0"}
+    named = ["--partition", "payments-0", str(root), str(tmp_path / "other")]
+    assert ran(["restore", "--apply", *named], capfd) == (0, [])
+
+
+def test_a_segment_without_permission_stops_only_its_partition(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = str(root / "orders-1" / f"{0:020}.log")
+    opened = open_file
+
+    def refusing(path: Path) -> BinaryIO:
+        if str(path) == log:
+            raise PermissionError(errno.EACCES, "Permission denied", log)
+        return opened(path)
+
+    monkeypatch.setattr("kafkajit.storage.source.open_file", refusing)
+    code, lines = ran(["restore", "--apply", str(root), str(tmp_path / "out")], capfd)
+    assert (code, lines) == (1, [f"kafkajit restore: Permission denied: {log}"])
+    assert {path.name for path in (tmp_path / "out").glob("*-*")} == {"orders-0", "payments-0"}

@@ -7,6 +7,7 @@ costs two calls of the system.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Collection, Iterator
@@ -179,12 +180,13 @@ class Folders:
         except OSError as error:
             if self._options.failed is None:
                 raise
-            self._options.failed(error)
+            if error.errno != errno.ELOOP:  # it has been reported as a link to nothing
+                self._options.failed(error)
             return None
 
-    def _report(self, text: str) -> None:
+    def _report(self, name: str, why: str) -> None:
         assert self._options.failed is not None
-        self._options.failed(LeftOutError(text))
+        self._options.failed(LeftOutError(f"{name}: {why}"))
 
     def _remote(self, files: dict[str, StoredFile]) -> dict[str, Listing]:
         """Remote folders of brokers, with their files; there may be no segment yet."""

@@ -176,7 +176,7 @@ def plan_of(
     for log, target in chosen:
         try:
             plan.partitions.append(partition_plan(log, target.folder, options))
-        except KafkaJitError as error:
+        except (KafkaJitError, OSError) as error:
             is_damage = _is_damage(error) or any(error is one.error for one in log.unread)
             if failed is None or not is_damage:
                 raise
@@ -191,8 +191,10 @@ def plan_of(
     return plan
 
 
-def _is_damage(error: KafkaJitError) -> bool:
+def _is_damage(error: KafkaJitError | OSError) -> bool:
     """Whether a log, or a file beside it, is damaged. A missing key is not damage."""
+    if isinstance(error, OSError):
+        return isinstance(error, PermissionError)
     if isinstance(error, RemoteStorageError):
         return error.lost is not None
     return isinstance(error, (*DAMAGED, CorruptCheckpointError))

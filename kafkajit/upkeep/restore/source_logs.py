@@ -190,7 +190,7 @@ class Found:
 
     logs: list[SourceLog]
     left_out: list[tuple[str, str]]  # the partition, and why
-    unread: list[KafkaJitError]  # those of partitions of which no segment can be read
+    unread: list[Exception]  # of partitions that lack files, or of which no segment can be read
     unsearched: list[KafkaJitError]  # those of folders of segments that no path names
 
 
@@ -215,8 +215,12 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
     names = [(log.topic, log.partition) for log in every]
     names += [(one.name.topic, one.name.partition) for one in alone]
     named.check(names, sources)
+    parts = list(unread.parts(options.named))
+    lacking = {place for _, places in parts for place in places}
     chosen, left_out = [], []
     for log in every:
+        if (log.topic, log.partition) in lacking:
+            continue
         reason = _why_left_out(log.topic, log.partition, options)
         if reason is None:
             check_topic(log.topic)
@@ -238,7 +242,8 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
         )
     _check_swapped(chosen)
     chosen.sort(key=lambda log: (log.topic, log.partition))
-    lost = [
+    lost: list[Exception] = [error for error, _ in parts]
+    lost += [
         one.error
         for one in alone
         if not one.is_usual and _why_left_out(one.name.topic, one.name.partition, options) is None

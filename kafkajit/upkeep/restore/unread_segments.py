@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kafkajit.errors import KafkaJitError, LeftOutError, RemoteStorageError
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import LOG, ObjectName, object_name
 from kafkajit.log.remote_log_metadata import (
@@ -22,6 +23,7 @@ from kafkajit.log.remote_log_metadata import (
     segment_id,
 )
 from kafkajit.log.segment import Segment
+from kafkajit.places.named import Named, Place
 from kafkajit.storage.stored_file import StoredFile
 
 
@@ -69,9 +71,10 @@ class UnreadSegments:
         self._damaged: list[tuple[ObjectName, KafkaJitError]] = []
         self._unfinished: list[str] = []
         self.beside: list[KafkaJitError] = []  # the errors of folders that no path names
+        self._parts: list[Exception] = []  # those of other files and folders
 
     def fail(self, error: Exception) -> None:
-        """Keep the error of a segment or of a folder beside; raise one of another part."""
+        """Keep the error of a segment, of a folder beside, or of another file or folder."""
         if isinstance(error, LeftOutError) and error.is_beside:
             self.beside.append(error)
             return
@@ -82,7 +85,22 @@ class UnreadSegments:
                 return
             if not isinstance(error, RemoteStorageError):
                 return  # that segments are being swapped: the logs that have them are refused
-        raise error
+            raise error
+        if isinstance(error, FileNotFoundError):  # a source without segments may be a wrong path
+            raise error
+        self._parts.append(error)
+
+    def parts(self, named: Named) -> Iterator[tuple[Exception, set[Place]]]:
+        """The errors of other files and folders, and the partitions that lack them.
+
+        Those of partitions that nobody asks for are left out.
+        """
+        for error in self._parts:
+            paths = getattr(error, "places", ()) or (getattr(error, "filename", None) or "",)
+            found = [_partition_at(path) for path in paths]
+            lacking = {place for place in found if place is not None}
+            if len(lacking) < len(found) or any(named.has(*place) for place in lacking):
+                yield error, lacking
 
     def add_unfinished(self, stem: str) -> None:
         """Keep a segment without all of its objects."""
@@ -105,6 +123,15 @@ class UnreadSegments:
                 text = f"objects of it are missing, and its state in {TOPIC} is {state}"
             error = RemoteStorageError(text, path=stem)
             yield UnreadSegment(unfinished, error, is_unfinished=True, state=state)
+
+
+def _partition_at(path: str) -> Place | None:
+    """The partition whose folder a path names, or a file in it."""
+    for file in (f"{path}/{0:020}.log", path):
+        topic, partition, *_ = parse_log_path(file)
+        if topic is not None and partition is not None:
+            return Place(topic, partition)
+    return None
 
 
 def _ends(segment: Segment) -> tuple[int, int]:
