@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kafkajit.scan.stream.options import Limits
 from kafkajit.scan.stream.partition import Partition
+from kafkajit.scan.stream.reach import after_bytes, after_files, after_records
 
 
 class Unread(NamedTuple):
@@ -32,19 +33,19 @@ def admitted(unread: Sequence[Unread], limits: Limits, turn: int, *, may_cut: bo
         sizes = [part.end - part.first for part in unread]
         for row, share in enumerate(shares(sizes, limits.records, turn)):
             partition, first, end = unread[row]
-            found = partition.after_records(first, end, share, may_cut=may_cut) if share else first
+            found = after_records(partition, first, end, share, may_cut=may_cut) if share else first
             ends[row] = min(ends[row], found)
     if limits.bytes is not None:
         sizes = [part.partition.size_of(part.first, part.end) for part in unread]
         for row, share in enumerate(shares(sizes, limits.bytes, turn)):
             partition, first, end = unread[row]
-            found = partition.after_bytes(first, end, share, at_least_one=row == favoured)
+            found = after_bytes(partition, first, end, share, at_least_one=row == favoured)
             ends[row] = min(ends[row], found)
     if limits.files is not None:
         sizes = [sum(1 for _ in part.partition.pieces(part.first, part.end)) for part in unread]
         for row, share in enumerate(shares(sizes, limits.files, turn)):
             partition, first, end = unread[row]
-            ends[row] = min(ends[row], partition.after_files(first, end, share))
+            ends[row] = min(ends[row], after_files(partition, first, end, share))
     return ends
 
 

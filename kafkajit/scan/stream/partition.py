@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from kafkajit.format.ranges import Range
 from kafkajit.log.resumption import Footing, ReadBatch
 from kafkajit.log.segment import Segment
@@ -25,12 +22,10 @@ from kafkajit.scan.stream.positions import (
     batch_with,
     believe,
     boundary,
-    headers,
     only_zeros,
     sound_behind,
 )
 from kafkajit.storage.live_file import LiveFile
-from kafkajit.storage.source import Int64s
 from kafkajit.storage.stored_file import StoredFile
 
 # Where the last reads ended, and the next ones begin.
@@ -139,7 +134,7 @@ class Partition:
         self.listing = listing
         sound = replace(last, log=replace(last.log, size=self._believed.position))
         self.segments = [*listing.segments[:-1], sound]
-        self._remember(sound, self._believed.offset, Boundary(*[self._believed.position] * 2))
+        self.remember(sound, self._believed.offset, Boundary(*[self._believed.position] * 2))
 
     def _anew(self, last: Segment) -> Believed:
         """The sound part of the last segment, from the last entries of its index on.
@@ -265,7 +260,8 @@ class Partition:
             return (log.path, log.inode)  # it grows; whether it is the same is known
         return (log.path, log.inode, log.size, log.modified_ns)
 
-    def _remember(self, segment: Segment, offset: int, where: Boundary) -> None:
+    def remember(self, segment: Segment, offset: int, where: Boundary) -> None:
+        """Keep a boundary, because the next read may begin there."""
         key = (self._identity(segment), offset)
         self._boundaries.pop(key, None)
         self._boundaries[key] = where
@@ -275,115 +271,6 @@ class Partition:
     def size_of(self, first: int, end: int) -> int:
         """The bytes of the stretches from `first` up to `end`."""
         return sum(piece.size for piece in self.pieces(first, end))
-
-    def after_files(self, first: int, end: int, most: int) -> int:
-        """The offset behind at most `most` segments."""
-        reached = first
-        for piece in self.pieces(first, end):
-            if most == 0:
-                return reached
-            most -= 1
-            reached = piece.offsets.last + 1
-        return end
-
-    def after_bytes(self, first: int, end: int, most: int, *, at_least_one: bool) -> int:
-        """The offset behind at most `most` bytes of batches, or behind one batch."""
-        reached, left = first, most
-        for piece in self.pieces(first, end):
-            if piece.size <= left:
-                left -= piece.size
-                reached = piece.offsets.last + 1
-                continue
-            found = self._behind_bytes(piece, piece.start + left)
-            if found > piece.offsets.first:
-                return min(found, piece.offsets.last + 1)
-            if reached > first or not at_least_one:
-                return reached
-            for batches in headers(piece.segment.log, piece.start):
-                found = int(batches.last_offset[0]) + 1
-                break
-            return min(max(found, first + 1), piece.offsets.last + 1)
-        return end
-
-    def _behind_bytes(self, piece: Piece, position: int) -> int:
-        """The offset behind the last batch that ends at this position or before it."""
-        begin = max(piece.start, IndexEntries(piece.segment).position_before(position))
-        found = piece.offsets.first
-        for batches in headers(piece.segment.log, begin):
-            if begin > piece.start:  # everything before an index entry's batch fits
-                found = max(found, int(batches.field("baseOffset")[0]))
-            fits = int(np.searchsorted(batches.end, position, side="right"))
-            if fits:
-                found = max(found, int(batches.last_offset[:fits].max()) + 1)
-                end = int(batches.end[fits - 1])
-                self._remember(piece.segment, found, Boundary(end, end))
-            if fits < len(batches):
-                return found
-            begin = piece.start
-        return piece.offsets.last + 1  # damage, which a task reports
-
-    def after_records(self, first: int, end: int, most: int, *, may_cut: bool) -> int:
-        """The offset behind at most `most` records.
-
-        Compaction may have removed offsets, so there may be fewer. A batch that has more is cut,
-        or taken whole if it may not be cut.
-        """
-        reached, left = first, most
-        for segment, start, behind in self.spans(first, end):
-            if behind - start <= left:
-                left -= behind - start
-                reached = behind
-                continue
-            if left == 0:
-                return reached
-            done, taken = self._records_in(segment, start, behind, left)
-            if done == behind:
-                left, reached = left - taken, behind
-                continue
-            if done > start:
-                return done
-            if reached > first:
-                return reached
-            return self._into_batch(segment, start, behind, left if may_cut else None)
-        return end
-
-    def _records_in(self, segment: Segment, start: int, behind: int, most: int) -> tuple[int, int]:
-        """The offset behind the last batch that fits, and the number of records up to there."""
-        done, taken = start, 0
-        for batches in headers(segment.log, self.boundary(segment, start).start):
-            counts = _counts(batches.header["recordsCount"], batches.last_offset, done)
-            totals = taken + np.cumsum(counts)
-            fits = int(np.searchsorted(totals, most, side="right"))
-            if fits:
-                done = max(done, int(batches.last_offset[:fits].max()) + 1)
-                taken = int(totals[fits - 1])
-                at = int(batches.end[fits - 1])
-                self._remember(segment, done, Boundary(at, at))
-            if done >= behind:
-                return behind, taken
-            if fits < len(batches):
-                return done, taken
-        return behind, taken  # damage, which a task reports
-
-    def _into_batch(self, segment: Segment, start: int, behind: int, most: int | None) -> int:
-        """An offset in or behind the batch at an offset."""
-        for batches in headers(segment.log, self.boundary(segment, start).start):
-            rows = np.flatnonzero(batches.last_offset >= start)
-            if rows.size:
-                base = int(batches.field("baseOffset")[rows[0]])
-                last = int(batches.last_offset[rows[0]])
-                into = last + 1 if most is None else max(base, start) + most
-                return min(into, last + 1, behind)
-        return behind
-
-
-def _counts(records: npt.NDArray[np.int32], last_offset: Int64s, start: int) -> Int64s:
-    """The most records that each batch can have from an offset on."""
-    before = np.concatenate(([start - 1], last_offset[:-1]))
-    offsets = np.maximum(last_offset - np.maximum(before, start - 1), 0)
-    # A set of messages does not have its count in its header.
-    counts: Int64s = np.where(records >= 0, np.minimum(records, offsets), offsets)
-    return counts
 
 
 def _first_offset(segment: Segment) -> int:
