@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from partitions import log_name
@@ -126,3 +128,88 @@ def test_a_hole_of_a_compacted_log_is_none(how: str, tmp_path: Path) -> None:
     query = started(tmp_path)
     assert values(query)[-1] in (81, 83)
     assert query.ends[-1]["orders"]["0"] in (82, 84)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_batch_that_was_taken_for_one_behind_a_hole_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_restarted: bool
+) -> None:
+    folder = tmp_path / "orders-0"
+    for number in range(3):
+        append(folder, batch(number, 2, 6 if number == 2 else None))
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 2\n")
+    strict, lenient = started(tmp_path), started(tmp_path, failOnDataLoss="false")
+    assert values(strict) == values(lenient) == [0, 1, 2, 3, 4, 5]
+    for number in (3, 4):
+        append(folder, batch(number, 2))
+    if is_restarted:
+        strict.restart()
+        lenient.restart()
+    what = (
+        "its last batch, at offset 68, does not fit between that at 3 and those that have come "
+        "behind it: its base offset is damaged"
+    )
+    with pytest.raises(OffsetOutOfRangeError, match=what):
+        strict.trigger()
+    lenient = again(lenient, mode="DROPMALFORMED") if is_restarted else lenient
+    if is_restarted:
+        assert values(lenient) == [6, 7, 8, 9]
+        assert what in caplog.text
+    else:
+        with pytest.raises(CorruptRecordError, match="base offset"):
+            values(lenient)
+
+
+def again(query: Query, **options: str) -> Query:
+    """The same query, started anew with other options."""
+    found = Query(*query.options.scan.paths, failOnDataLoss="false", **options)
+    found.planned, found.committed = list(query.planned), query.committed
+    return found
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_record_is_lost_or_comes_twice_in_random_logs(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One batch of each log has a wrong base offset; a row reports it, unless it is the last."""
+    monkeypatch.setattr("kafkajit.scan.stream.log_stream._LOOK_SECONDS", 0)
+    rng = random.Random(seed)
+    folder = tmp_path / "orders-0"
+    append(folder, b"")
+    isolation = rng.choice(["read_uncommitted", "read_committed"])
+    lenient = {"failOnDataLoss": "false", "mode": "PERMISSIVE", "isolationLevel": isolation}
+    query = started(tmp_path, **lenient)
+    limits = {"records": rng.choice([1, 3, 7])} if rng.random() < 0.5 else {}
+    count = rng.randint(2, 10)
+    wrong, offset, position = rng.randrange(count), 0, 0
+    expected: list[int] = []
+    found: list[int] = []
+    gaps: list[int] = []
+    for number in range(count):
+        records = [kt.Record(value=str(offset + n).encode()) for n in range(rng.randint(1, 4))]
+        base = offset ^ (1 << rng.randrange(20) if number == wrong else 0)
+        content = kt.batch(records, base_offset=base)
+        append(folder, content)
+        if number == wrong:
+            place = position
+        else:
+            expected += range(offset, offset + len(records))
+        offset, position = offset + len(records), position + len(content)
+        if rng.random() < 0.5 or number == count - 1:
+            for row in rows_of(query, **limits):
+                if row["corruption"]:
+                    gaps.append(row["corruption"]["position"])
+                else:
+                    found.append(int(row["value"]))
+        if rng.random() < 0.2:
+            query.restart()
+    assert found == expected
+    assert wrong == count - 1 or place in gaps
+
+
+def rows_of(query: Query, **limits: int) -> Iterator[dict[str, Any]]:
+    for _ in range(100):
+        count = len(query.planned)
+        yield from query.trigger(["value", "corruption"], **limits).to_pylist()
+        if len(query.planned) == count:
+            return

@@ -68,11 +68,14 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
         agreed = agreed_up_to(footing.epochs, offset, partition.epochs, partition.end_offset)
     needed = offset if last is None else max(offset, last.last_offset + 1)
     if needed > partition.end_offset:
-        return _short(partition, footing, agreed)
+        return _from_wrong_batch(partition, last) or _short(partition, footing, agreed)
     found = None if last is None else partition.batch_with(last.last_offset)
     here = None if found is None else ReadBatch.of(found)
     if last is not None and here is not None and here.is_same(last):
         return None
+    wrong = _from_wrong_batch(partition, last)
+    if wrong is not None:
+        return wrong
     if agreed is not None and agreed < offset:
         return Parting(agreed, _truncated(agreed, footing.epochs, partition.epochs))
     if last is None or found is None or partition.start_offset > last.last_offset:
@@ -83,6 +86,18 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
         None,
         f"its batch at offset {last.last_offset} is not the one that was read: the topic was made "
         "again, or the log truncated and written again",
+    )
+
+
+def _from_wrong_batch(partition: Partition, last: ReadBatch | None) -> Parting | None:
+    """Go back to where the last batch that was read should be, if its base offset is wrong."""
+    right = None if last is None else partition.right_end_before(last)
+    if last is None or right is None or right > last.base_offset:
+        return None
+    return Parting(
+        right,
+        f"its last batch, at offset {last.base_offset}, does not fit between that at {right - 1} "
+        "and those that have come behind it: its base offset is damaged",
     )
 
 

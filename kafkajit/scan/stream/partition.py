@@ -22,6 +22,8 @@ from kafkajit.scan.stream.positions import (
     batch_with,
     believe,
     boundary,
+    framed,
+    headers,
     only_zeros,
     sound_behind,
 )
@@ -127,6 +129,7 @@ class Partition:
                 self._rolled = before.log, self._anew(before)
         else:
             self._believed = self._anew(opened) if known.last is None else self._more(log, known)
+        self._believed = self._reconsidered(opened, self._believed)
         if self._leaps.is_usual(listing.segments, log, self._believed):
             self._believed = self._more(log, self._believed, may_leap=True)
         self._believed = self._past_damage(log, self._believed, now, reached)
@@ -147,6 +150,20 @@ class Partition:
     def _more(self, log: StoredFile, known: Believed, *, may_leap: bool = False) -> Believed:
         check_crcs = self._options.scan.check_crcs
         return believe(log, known, check_crcs=check_crcs, may_leap=may_leap)
+
+    def _reconsidered(self, last: Segment, known: Believed) -> Believed:
+        """Look again from an earlier batch on if one goes back behind the last that was believed.
+
+        That one may have leapt, and a compacted log has holes.
+        """
+        if known.leap is None or known.leap.base_offset >= known.offset:
+            return known
+        found = self._anew(last)
+        if found.offset >= known.offset:
+            return known
+        self.generation = object()
+        self._boundaries.clear()
+        return found
 
     def _past_damage(self, log: StoredFile, known: Believed, now: int, reached: int) -> Believed:
         """Go on behind bytes that are damaged, because a sound batch follows them.
@@ -211,6 +228,21 @@ class Partition:
     def ends_with(self, batch: ReadBatch) -> bool:
         """Whether the log's last sound batch is this one, which is known without a look."""
         return self._believed.last == batch
+
+    def right_end_before(self, batch: ReadBatch) -> int | None:
+        """The offset behind the batches before this one, if the log has it, but as a wrong one."""
+        last = self.segments[-1]
+        segment = replace(last, log=self.listing.segments[-1].log)
+        found = next(framed(segment.log, batch.position), None)
+        if found is None or not batch.is_same(ReadBatch.of(found)):
+            return None
+        end = segment.base_offset
+        for batches in headers(segment.log, 0):
+            ends = batches.last_offset[batches.position < batch.position]
+            end = max(end, int(ends.max(initial=end - 1)) + 1)
+            if ends.size < len(batches):
+                break
+        return end
 
     def batch_with(self, offset: int) -> Batches | None:
         """The batch that has an offset or, if the log lacks it, the next one."""

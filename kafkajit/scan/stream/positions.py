@@ -72,6 +72,12 @@ def headers(log: StoredFile, position: int) -> Iterator[Batches]:
             yield Batches(right.position + start, right.header)
 
 
+def framed(log: StoredFile, position: int) -> Iterator[Batches]:
+    """As `headers`, with the batches whose base offsets do not fit."""
+    for _, batches, start in _framed(log, position):
+        yield Batches(batches.position + start, batches.header)
+
+
 def _framed(log: StoredFile, position: int) -> Iterator[tuple[Bytes, Batches, int]]:
     """Windows of a log, the batches in each, and the window's position."""
     window = _WINDOW

@@ -55,7 +55,8 @@ def _behind_bytes(partition: Partition, piece: Piece, position: int) -> int:
         if fits:
             found = max(found, int(batches.last_offset[:fits].max()) + 1)
             end = int(batches.end[fits - 1])
-            partition.remember(piece.segment, found, Boundary(end, end))
+            if found == int(batches.last_offset[fits - 1]) + 1 > piece.offsets.first:
+                partition.remember(piece.segment, found, Boundary(end, end))
         if fits < len(batches):
             return found
         begin = piece.start
@@ -101,7 +102,8 @@ def _records_in(
             done = max(done, int(batches.last_offset[:fits].max()) + 1)
             taken = int(totals[fits - 1])
             at = int(batches.end[fits - 1])
-            partition.remember(segment, done, Boundary(at, at))
+            if done == int(batches.last_offset[fits - 1]) + 1 > start:
+                partition.remember(segment, done, Boundary(at, at))
         if done >= behind:
             return behind, taken
         if fits < len(batches):
