@@ -21,6 +21,7 @@ from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of,
 from kafkajit.places.layouts import AUTO, LAYOUTS
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
+from kafkajit.scan.used_options import check_used
 from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
 from kafkajit.state.uuid import parse_uuid
 from kafkajit.storage.globs import glob_to_regex
@@ -135,11 +136,12 @@ class ScanOptions:
             named=frozenset(_take_named(values)),
             **values,
         )
-        if options.one_task_per_partition and options.kind not in ("records", "batches"):
-            raise ValueError(
-                "option oneTaskPerPartition: only the kinds records and batches are read by "
-                f"partition, not {options.kind}"
-            )
+        check_used(
+            [name for name in OPTIONS if name.lower() in map(str.lower, given)],
+            options.kind,
+            has_value=options.value_schema is not None or options.schemas is not None,
+            has_key=options.key_schema is not None or options.schemas is not None,
+        )
         return options
 
 

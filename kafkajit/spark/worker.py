@@ -15,8 +15,9 @@ from typing import ParamSpec, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-# Errors that users can cause: bytes, names, options, files. Bugs keep their traceback.
-_EXPECTED = (ValueError, TypeError, OSError)
+# Errors that users can cause: bytes, names, options, files, also those that change while they are
+# read (EOFError). Bugs keep their traceback.
+_EXPECTED = (ValueError, TypeError, OSError, EOFError)
 # Set if the session collects the logs of workers (spark.sql.pyspark.worker.logging.enabled).
 _COLLECTED = "PYSPARK_SPARK_SESSION_UUID"
 

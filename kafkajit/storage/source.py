@@ -117,7 +117,10 @@ class Source:
             now = os.fstat(file.fileno()).st_size
             size = now if size is None else size
             if size > now:
-                raise EOFError(f"{path} ended at {now}, before its {size} bytes")
+                raise EOFError(
+                    f"{path} ended at {now}, before its {size} bytes: it was cut, or replaced by "
+                    "another file, since it was listed; run the query again"
+                )
             if size == 0:
                 return b""
             self._map = map_file(file.fileno(), size, leaps=self._leaps)

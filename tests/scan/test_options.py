@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -71,6 +72,8 @@ def test_an_option_is_parsed_in_any_case(
     name: str, text: str, value: object, spelling: Any
 ) -> None:
     given = {spelling(name): text}
+    if name in ("framing", "valueMessage", "keyMessage"):
+        given["schemas"] = "auto"  # without schemas they would be ignored
     options = ScanOptions.parse(given if name in ("path", "paths") else PATH | given)
     assert getattr(options, "paths" if name == "path" else OPTIONS[name].attribute) == value
 
@@ -235,9 +238,45 @@ def test_offsets_as_sparks_connector_writes_them() -> None:
     assert parsed == {"orders": {partition: 10 * partition for partition in range(12)}}
 
 
-def test_only_rows_with_offsets_are_read_by_partition() -> None:
+def test_rows_with_offsets_are_read_by_partition() -> None:
     for kind in ("records", "batches"):
         options = ScanOptions.parse({"path": "/l", "kind": kind, "oneTaskPerPartition": "true"})
         assert options.one_task_per_partition
-    with pytest.raises(ValueError, match=r"only the kinds records and batches .* not corruption"):
-        ScanOptions.parse({"path": "/l", "kind": "corruption", "oneTaskPerPartition": "true"})
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (
+            {"kind": "files", "endingOffsets": "latest"},
+            "option endingOffsets: it is for the kinds records, batches and corruption, not files",
+        ),
+        (
+            {"kind": "offsetIndex", "ISOLATIONLEVEL": "read_committed"},
+            "option isolationLevel: it is for the kinds records, batches and corruption, not "
+            "offsetIndex",
+        ),
+        (
+            {"kind": "batches", "valueSchema": '"string"'},
+            "option valueSchema: it is for the kind records, not batches",
+        ),
+        (
+            {"kind": "corruption", "oneTaskPerPartition": "true"},
+            "option oneTaskPerPartition: it is for the kinds records and batches, not corruption",
+        ),
+        ({"framing": "bare"}, "option framing: pass valueSchema, keySchema or schemas, too"),
+        ({"valueMessage": "a.B"}, "option valueMessage: pass valueSchema or schemas, too"),
+        ({"keyMessage": "a.B"}, "option keyMessage: pass keySchema or schemas, too"),
+        ({"valueMessage": "a.B", "keySchema": "x"}, "option valueMessage: pass valueSchema or"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(given: dict[str, str], error: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(error)}"):
+        ScanOptions.parse({"path": "/k", **given})
+
+
+@pytest.mark.parametrize("name", ["framing", "valueMessage"])
+@pytest.mark.parametrize("schemas", ["auto", "/k/_schemas-0"])
+def test_schemas_are_enough_for_options_of_types(name: str, schemas: str) -> None:
+    text = "headers" if name == "framing" else "a.B"
+    assert ScanOptions.parse({"path": "/k", name: text, "schemas": schemas}).schemas == schemas

@@ -24,7 +24,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")
 
 
-@pytest.mark.parametrize("error", [ValueError, TypeError, FileNotFoundError])
+@pytest.mark.parametrize("error", [ValueError, TypeError, FileNotFoundError, EOFError])
 def test_what_a_user_can_cause_is_reported_without_a_traceback(error: type[Exception]) -> None:
     with pytest.raises(error), in_worker():
         raise error

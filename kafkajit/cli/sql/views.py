@@ -22,6 +22,7 @@ from kafkajit.places.layouts import AUTO
 from kafkajit.places.location import READABLE_NAME, absolute, as_location, shown
 from kafkajit.places.locations import find_files, find_segments
 from kafkajit.places.wanted import of_topics
+from kafkajit.scan.used_options import is_used
 from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING, kind_of, name_in_sql
 from kafkajit.storage.stored_file import StoredFile
@@ -40,7 +41,7 @@ _CONTENT_COLUMNS = {
 # The data source of all views except binaryFile.
 KAFKA_LOG = "kafkaLog"
 _TOPIC = "kafkajit.topic"
-_OF_TYPES = ("valueschema", "keyschema", "schemas", "framing")
+_OF_TYPES = ("valueschema", "keyschema", "valuemessage", "keymessage", "schemas", "framing")
 
 # view: the data source's kind
 KINDS = {name_in_sql(kind): kind for kind in TABLES}
@@ -91,8 +92,8 @@ class Logs:
                 ScanOptions,
             )  # this imports numba, so only with options
 
-            given = ScanOptions.parse({**self.options, "paths": json.dumps(self.paths)})
-            layout = given.layout
+            options = {"schemas": "auto", **self.options, "paths": json.dumps(self.paths)}
+            layout = ScanOptions.parse(options).layout
         found: dict[str, StoredFile] = {}
         for path in self.paths:
             try:
@@ -165,7 +166,9 @@ class Logs:
             return no_rows(VIEWS[view], spark)
         # A view of several topics has keys and values as bytes.
         options = {
-            name: value for name, value in self.options.items() if name.lower() not in _OF_TYPES
+            name: value
+            for name, value in self.options.items()
+            if name.lower() not in _OF_TYPES and is_used(name, kind)
         } | {"kind": kind}
         if kind in PATH_COLUMNS:  # these kinds do not look at the names of segments
             options = {

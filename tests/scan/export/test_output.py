@@ -229,7 +229,11 @@ DIFFERENT = {
         r"startingOffsets \{'orders': \{'0': 1\}\}; now startingOffsets not given",
     ),
     "isolation": ({}, {"isolation_level": "read_committed"}, "now isolationLevel 'read_committed'"),
-    "framing": ({}, {"framing": "confluent"}, "framing 'auto'; now framing 'confluent'"),
+    "framing": (
+        {"schemas": "auto"},
+        {"schemas": "auto", "framing": "confluent"},
+        "framing 'auto'; now framing 'confluent'",
+    ),
     "damage": ({}, {"mode": "PERMISSIVE"}, "mode not given; now mode 'PERMISSIVE'"),
     "partitions of files": ({}, {"partition_by": "date"}, r"partitionBy \['date'\]"),
 }
@@ -284,8 +288,8 @@ def test_an_option_that_a_journal_does_not_have_is_its_default(files: Path, logs
     del journal["options"]["framing"]
     set_journal(files, options=journal["options"])
     assert kafkajit.export(logs, files, to="parquet").files == []
-    with pytest.raises(ValueError, match="framing 'auto'; now framing 'bare'"):
-        kafkajit.export(logs, files, to="parquet", framing="bare")
+    with pytest.raises(ValueError, match=r"framing 'auto'.*; now framing 'bare'"):
+        kafkajit.export(logs, files, to="parquet", schemas="auto", framing="bare")
 
 
 def test_what_may_differ_does(files: Path, logs: Path) -> None:
