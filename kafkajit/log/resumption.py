@@ -84,7 +84,8 @@ def batch_at(segments: Sequence[Segment], offset: int, position: int) -> ReadBat
     """The batch at the position of a segment, which is the one with this offset.
 
     >>> import kafkajit.testing as kt
-    >>> from kafkajit.scan.plan import find_partitions, ScanOptions
+    >>> from kafkajit.scan.partitions import find_partitions
+    >>> from kafkajit.scan.options import ScanOptions
     >>> (segments,) = find_partitions(ScanOptions(paths=(f"{kt.SAMPLE}/orders-0",)))
     >>> batch_at(segments, 2, 0)[:2]
     (0, 3)

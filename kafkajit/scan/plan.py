@@ -13,39 +13,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from kafkajit.errors import (
     CorruptIndexError,
-    CorruptRecordError,
     KafkaJitError,
-    LeftOutError,
     RemoteStorageError,
 )
-from kafkajit.format.amounts import offsets_are
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.open_segment import OpenSegment
-from kafkajit.log.overlap_losses import lost_offsets
-from kafkajit.log.overlaps import report_once, served
-from kafkajit.log.remote_log_metadata import with_states, without_unreadable
+from kafkajit.log.overlaps import served
 from kafkajit.log.resumption import Footing
 from kafkajit.log.segment import Segment, segments_of
-from kafkajit.log.tiered_copies import differing
-from kafkajit.log.tiered_segments import joined, partitions_of
+from kafkajit.log.tiered_segments import joined
 from kafkajit.places.location import READABLE_NAME, shown
-from kafkajit.places.locations import find_segments
-from kafkajit.places.wanted import Wanted
 from kafkajit.reader import SegmentReader
-from kafkajit.scan.named_offsets import check_offsets
 from kafkajit.scan.options import READ_COMMITTED, SERVED, ScanOptions
 from kafkajit.scan.packing import packed, task_share
+from kafkajit.scan.partitions import find_partitions
 from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.schema import record_schema
 from kafkajit.storage.stored_file import StoredFile
@@ -192,61 +184,6 @@ def _split(
             for segment, asked in wanted
         ),
     )
-
-
-def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[list[Segment]]:
-    """The segments at the given locations, by partition and in order of offsets."""
-    logs, files = find_segments(
-        options.paths,
-        options.path_glob_filter,
-        options.private_keys,
-        with_states(wanted),
-        options.layout,
-        options.failed,
-    )
-    for log in logs:
-        if not log.size and log.name.endswith(KAFSCALE_SUFFIX):  # an empty .log is sound
-            error = CorruptRecordError("The KafScale segment is empty", path=log.path)
-            if options.mode == FAILFAST:
-                raise error
-            logger.warning("%s", error)
-    found = partitions_of(without_unreadable(logs, options.mode), files, options.topic_id)
-    if logs and not found and options.topic_id is not None:
-        raise FileNotFoundError(
-            f"no segments of a topic with the id {options.topic_id} at "
-            f"{', '.join(map(shown, options.paths))}: the kinds remoteSegments and "
-            "partitionMetadata have the ids of topics"
-        )
-    check_offsets(options, {partition[0].path[:2] for partition in found}, wanted)
-    for one in differing(chain.from_iterable(found)):
-        _report(one.read.log.path, one.text, options)
-    return _served(found, options) if options.overlaps == SERVED else found
-
-
-def _served(partitions: list[list[Segment]], options: ScanOptions) -> list[list[Segment]]:
-    """The segments as a broker serves them; what no consumer gets of any of them is left out."""
-    found = served(partitions)
-    for given, read in zip(partitions, found, strict=True):
-        try:
-            lost = lost_offsets(given, read)
-        except (OSError, EOFError, KafkaJitError) as error:
-            logger.warning("%s: overlapping segments are not compared: %s", read[0].log.path, error)
-            continue
-        for path, offsets in lost:
-            what = (
-                f"{offsets_are(*offsets)} left out, because a broker serves another segment there, "
-                "which does not have them: `kafkajit repair --salvage` keeps them"
-            )
-            _report(path, what, options)
-    return found
-
-
-def _report(path: str, what: str, options: ScanOptions) -> None:
-    """Name what is left out of a segment."""
-    if options.failed is None:
-        report_once(path, what)
-    else:
-        options.failed(LeftOutError(f"{path}: {what}"))
 
 
 def selection_in(partition: list[Segment], options: ScanOptions, selection: Selection) -> Selection:

@@ -30,8 +30,9 @@ from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.records.search import all_holders
 from kafkajit.scan.ahead import read_ahead
 from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.partitions import find_partitions
 from kafkajit.scan.patterns import Pattern
-from kafkajit.scan.plan import Split, find_partitions
+from kafkajit.scan.plan import Split
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.small_segments import PATH, read_together, small_segments
 from kafkajit.scan.table import plan_table, schema_of

@@ -185,7 +185,7 @@ class KafkaLogDataSource(DataSource):
 
     def _listed(self, what: str) -> list[str]:
         """The names of the topics, or of the kinds whose tables have a topic."""
-        from kafkajit.scan.plan import find_partitions
+        from kafkajit.scan.partitions import find_partitions
         from kafkajit.state.sidecar_files import TABLES, name_in_sql
 
         if what == "kinds":

@@ -32,7 +32,7 @@ from kafkajit.cli import main
 from kafkajit.log import overlaps
 from kafkajit.report.take import DEPTHS, HEADERS, ReportOptions, take
 from kafkajit.scan.options import ScanOptions
-from kafkajit.scan.plan import find_partitions
+from kafkajit.scan.partitions import find_partitions
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 
 # The second segment begins inside the first, and the third inside both.

@@ -15,7 +15,7 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.report import headers
 from kafkajit.report.headers import TopicFigures
-from kafkajit.scan.plan import find_partitions
+from kafkajit.scan.partitions import find_partitions
 
 HOUR = 3_600_000
 NOW = 2**62

@@ -16,7 +16,7 @@ import kafkajit.testing as kt
 from kafkajit.log.segment import Segment
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.partition import PartitionFigures
-from kafkajit.scan.plan import find_partitions
+from kafkajit.scan.partitions import find_partitions
 
 NOW = 1_000
 

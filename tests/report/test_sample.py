@@ -16,7 +16,7 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.sample import Part, RecordFigures, shown, spread
-from kafkajit.scan.plan import find_partitions
+from kafkajit.scan.partitions import find_partitions
 
 
 def parts_of(location: Path, most_bytes: int = 2**62) -> list[Part]:

@@ -27,7 +27,7 @@ from kafkajit.report.tasks import (
     encode_tasks,
     header_tasks,
 )
-from kafkajit.scan.plan import find_partitions
+from kafkajit.scan.partitions import find_partitions
 
 LOG = kt.batch([kt.Record(key=b"k", value=b"v")])
 NOW = 1_700_000_000_000

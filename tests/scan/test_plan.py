@@ -42,7 +42,7 @@ import kafkajit.testing as kt
 from kafkajit.places.locations import stored_file
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import ScanOptions
-from kafkajit.scan.plan import find_partitions
+from kafkajit.scan.partitions import find_partitions
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.scan.table import plan_table
 

@@ -40,7 +40,8 @@ from kafkajit.scan.export.losses import check_continued, losses, start_of
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.options import ScanOptions
-from kafkajit.scan.plan import Split, find_partitions, selection_in, selection_of
+from kafkajit.scan.partitions import find_partitions
+from kafkajit.scan.plan import Split, selection_in, selection_of
 from kafkajit.scan.stream.leaps import unsure_end
 from kafkajit.scan.table import read_task
 from kafkajit.scan.typed_table import with_types
