@@ -134,6 +134,9 @@ def _follow(
 ) -> None:
     """Print what there is, and with -f what comes, for ever."""
     start = _begin(stream, options, problems)
+    for place, lost in stream.hidden_losses(start):
+        if _is_asked(place, options):
+            problems.say(f"{lost.path}: {lost.text}")
     while True:
         end = stream.latest_offsets(start, None)
         asked = _of_topics(start, options), _of_topics(end, options)
@@ -219,16 +222,20 @@ def _check_there(offsets: StreamOffsets, options: argparse.Namespace, problems: 
 def _of_topics(offsets: StreamOffsets, options: argparse.Namespace) -> StreamOffsets:
     """The offsets of the partitions that are asked for."""
     from kafkajit.scan.stream.offsets import footings_in, from_json, to_json
-    from kafkajit.values.registry import is_internal
 
-    def is_asked(place: Place) -> bool:
-        if not options.named:
-            return not is_internal(place.topic)
-        return bool(options.named.has(*place))
-
-    asked = {place: offset for place, offset in from_json(offsets).items() if is_asked(place)}
+    asked = {
+        place: offset for place, offset in from_json(offsets).items() if _is_asked(place, options)
+    }
     footings = footings_in(offsets)
     return to_json(asked, {place: footings[place] for place in asked if place in footings})
+
+
+def _is_asked(place: Place, options: argparse.Namespace) -> bool:
+    from kafkajit.values.registry import is_internal
+
+    if not options.named:
+        return not is_internal(place.topic)
+    return bool(options.named.has(*place))
 
 
 def _print(

@@ -6,11 +6,15 @@ names of segments were exchanged, or if a batch has a wrong base offset, which n
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.amounts import offsets_are
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
@@ -25,13 +29,39 @@ _Pairs = tuple[_Offsets, _Offsets]  # the first offsets of ranges, and the last
 _NO_PAIRS: _Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def lost_offsets(segments: Sequence[Segment], read: Sequence[Segment]) -> list[tuple[str, Range]]:
-    """The paths of logs, each with offsets that are in its batches alone, and not read.
+logger = logging.getLogger("kafkajit")
+
+
+class Lost(NamedTuple):
+    """Offsets that are in the batches of one log alone, and not read."""
+
+    path: str
+    offsets: Range
+
+    @property
+    def text(self) -> str:
+        """The reason, and what can be done."""
+        return (
+            f"{offsets_are(*self.offsets)} left out, because a broker serves another segment "
+            "there, which does not have them: `kafkajit repair --salvage` keeps them"
+        )
+
+
+def lost_offsets(segments: Sequence[Segment], read: Sequence[Segment]) -> list[Lost]:
+    """The offsets that are lost, by the log that has them.
 
     Args:
         segments: of a partition, with the offsets that are to be read.
         read: those of them that are read, each cut to the offsets that are read of it.
     """
+    try:
+        return _lost(segments, read)
+    except (OSError, EOFError, KafkaJitError) as error:
+        logger.warning("%s: overlapping segments are not compared: %s", read[0].log.path, error)
+        return []
+
+
+def _lost(segments: Sequence[Segment], read: Sequence[Segment]) -> list[Lost]:
     cuts = {segment.log.path: segment.cut for segment in read}
     hidden = [
         (segment, cuts.get(segment.log.path))
@@ -56,7 +86,7 @@ def lost_offsets(segments: Sequence[Segment], read: Sequence[Segment]) -> list[t
         ]
     )
     return [
-        (segment.log.path, lost)
+        Lost(segment.log.path, lost)
         for segment, pairs in unread
         for unknown in _without(pairs, known)
         for lost in _recorded(segment, unknown)

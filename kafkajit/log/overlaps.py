@@ -21,7 +21,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise, repeat
+from struct import Struct
 
 import numpy as np
 
@@ -33,8 +34,8 @@ from kafkajit.format.layout import (
     MAGIC_V2,
     RECORD_BATCH_OVERHEAD,
 )
-from kafkajit.format.limits import MAX_INT32, MAX_INT64
-from kafkajit.format.log_path import SEGMENT_SUFFIXES, parse_log_path
+from kafkajit.format.limits import MAX_INT32, MAX_INT64, MIN_INT64
+from kafkajit.format.log_path import SEGMENT_SUFFIXES
 from kafkajit.format.ranges import ALL, NOTHING, Range
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_int32
@@ -58,14 +59,16 @@ _READERS = 64
 _MOST_KNOWN = 100_000
 # Offsets that compaction hardly removes between two batches of a segment, which has 2^31 at most.
 _ABSURD_LEAP = 1 << 30
+_HEAD = Struct(">qi")  # a batch's base offset and length
 _known: OrderedDict[tuple[str, int, int | None], int | None] = OrderedDict()
+_known_heads: OrderedDict[tuple[str, int, int | None, int], tuple[int, int] | None] = OrderedDict()
 
 
 def served(partitions: Iterable[Sequence[Segment]], *, warns: bool = True) -> list[list[Segment]]:
     """The segments of partitions with the offsets that a broker serves of each.
 
-    A segment of which it serves none has an empty range. Segments that do not overlap are returned
-    as they are. Unless `warns` is false, a warning names the offsets that are not served.
+    A segment of which it serves none has an empty range. Unless `warns` is false, a warning names
+    the offsets that are not served.
     """
     given = [list(segments) for segments in partitions]
     ends = ends_of([_live(segments) for segments in given])
@@ -81,42 +84,45 @@ def _live(segments: Sequence[Segment]) -> list[Segment]:
 
 def _served(segments: list[Segment], ends: Sequence[int], warns: bool) -> list[Segment]:
     live = _live(segments)
-    if all(end < other.base_offset for end, (_, other) in zip(ends, pairwise(live), strict=False)):
-        return segments
-    found = {}
-    visible = _visible([one.base_offset for one in live], ends)
-    for segment, offsets in zip(live, visible, strict=True):
-        is_whole = bool(offsets) and offsets.first <= segment.base_offset
-        found[segment.log.path] = replace(
-            segment, offsets=offsets, cut=ALL if is_whole else offsets
-        )
-        if warns and not is_whole and segment.log.size:
-            report_once(
-                segment.log.path, f"{_reason(offsets)}. The option overlaps=all reads all of it"
+    firsts = [MIN_INT64, *(last + 1 for last in accumulate(ends[:-1], max))]
+    found = {
+        one.log.path: replace(one, between=Range(first, one.offsets.last))
+        for one, first in zip(live, firsts, strict=False)
+    }
+    if any(map(_begins_before, live, firsts, ends)):
+        for segment, (offsets, is_whole) in zip(live, _visible(live, ends), strict=True):
+            found[segment.log.path] = replace(
+                segment,
+                offsets=offsets,
+                cut=ALL if is_whole else offsets,
+                between=offsets if is_whole else ALL,
             )
+            if warns and not is_whole and segment.log.size:
+                report_once(
+                    segment.log.path, f"{_reason(offsets)}. The option overlaps=all reads all of it"
+                )
     return [found.get(one.log.path, one) for one in segments]
 
 
-def unserved(log: StoredFile, offsets: Range) -> Gap | None:
+def unserved(log: StoredFile, cut: Range) -> Gap | None:
     """The bytes at the beginning of a log that no consumer gets; None if it gets all.
 
     Args:
         log: the log of a segment.
-        offsets: those that are served of it.
+        cut: the offsets that are read of it, if another segment has the others.
     """
-    base = parse_log_path(log.path).base_offset
-    if base is None or (offsets and offsets.first <= base):
+    if cut.is_everything:
         return None
-    if not offsets:
-        return Gap(log.path, 0, log.size, _reason(offsets))
+    if not cut:
+        return Gap(log.path, 0, log.size, _reason(cut))
     source, end = log.open(), 0
     for batches in Walk(source, mode=PERMISSIVE).framed():
-        early = batches.last_offset < offsets.first
+        early = batches.last_offset < cut.first
         end = int(batches.end[-1] if early.all() else batches.position[int(np.argmin(early))])
         if not early.all():
             break
         source.forget(end)
-    return Gap(log.path, 0, end, _reason(offsets))
+    return Gap(log.path, 0, end, _reason(cut))
 
 
 def _reason(offsets: Range) -> str:
@@ -132,47 +138,91 @@ def _reason(offsets: Range) -> str:
 def all_unserved(segments: Sequence[Segment]) -> Iterator[Gap]:
     """The bytes that no consumer gets, of segments that `served` has returned."""
     for segment in _live(segments):
-        gap = unserved(segment.log, segment.offsets)
+        gap = unserved(segment.log, segment.cut)
         if gap is not None:
             yield gap
 
 
-def _visible(bases: Sequence[int], ends: Sequence[int]) -> list[Range]:
-    """The offsets that a consumer gets of each segment, if it reads from the start.
+def _visible(segments: Sequence[Segment], ends: Sequence[int]) -> list[tuple[Range, bool]]:
+    """The offsets that a consumer gets of each segment if it reads from the start.
 
-    The first is not bounded: a segment may begin with offsets that are before its own. Neither is
-    the last of the last one, because a broker may append to it.
-
-    >>> _visible([0, 6], [7, 9])
-    [Range(first=-9223372036854775808, last=7), Range(first=8, last=9223372036854775807)]
-    >>> _visible([0, 5, 8], [9, 12, 20])[1:]
-    [Range(first=0, last=-1), Range(first=10, last=9223372036854775807)]
+    With each: whether it gets the whole segment, which may begin with offsets before its own.
+    The first segment's offsets are not bounded, and neither is the last of the last one, because a
+    broker may append to it.
     """
-    found = [NOTHING] * len(bases)
+    bases = [one.base_offset for one in segments]
+    found = [(NOTHING, False)] * len(bases)
     at, position = 0, Range().first
     while at < len(bases):
-        is_last = at == len(bases) - 1
-        if ends[at] >= position or is_last:
-            found[at] = Range(position, MAX_INT64 if is_last else ends[at])
-            position = max(position, ends[at] + 1)
+        is_last, end = at == len(bases) - 1, ends[at]
+        is_early = _begins_before(segments[at], position, end)
+        if end < position and not is_early:
+            # The base offset of its last batch is wrong, since it begins where it should.
+            found[at] = Range(position, bases[at + 1] - 1), True
+        elif end >= position or is_last:
+            is_whole = position <= bases[at] and not is_early
+            found[at] = Range(position, MAX_INT64 if is_last else end), is_whole
+        position = max(position, end + 1)
         at = max(at + 1, bisect_right(bases, position) - 1)
     return found
+
+
+def _begins_before(segment: Segment, position: int, end: int) -> bool:
+    """Whether a segment has batches at its beginning that end before a position.
+
+    It has them if it overlaps the segments before it, or has the name of another one. A base offset
+    may be damaged, so its first two batches have to agree.
+
+    Args:
+        segment: one of a partition's.
+        position: the offset after the segments before it.
+        end: its last offset. A remote segment that ends after its name is taken to begin there.
+    """
+    base = segment.base_offset
+    if base < position or position == MIN_INT64 or not segment.log.size:
+        return base < position
+    if _is_remote(segment) and base <= end < MAX_INT64:
+        return False
+    start = 0
+    for _ in range(2):
+        head = _head(segment.log, start)
+        if head is None:
+            break
+        offset, length = head
+        if offset >= position:
+            return False
+        start += LOG_OVERHEAD + length
+    return start > 0
+
+
+def _head(log: StoredFile, position: int) -> tuple[int, int] | None:
+    """The offset and the length of a batch, or a message; None if the log ends there."""
+    key = log.path, log.size, log.modified_ns, position
+    if key not in _known_heads:
+        try:
+            content = log.read(position, max(min(_HEAD.size, log.size - position), 0))
+        except (KafkaJitError, OSError) as error:
+            logger.info("%s: its first offset is not known: %s", log.path, error)
+            return None
+        offset, length = _HEAD.unpack(content) if len(content) == _HEAD.size else (0, 0)
+        _known_heads[key] = (offset, length) if length > 0 else None
+        if len(_known_heads) > _MOST_KNOWN:
+            _known_heads.popitem(last=False)
+    return _known_heads[key]
 
 
 def ends_of(partitions: Sequence[Sequence[Segment]]) -> list[list[int]]:
     """The last offset of each segment; the last one of a partition may be growing."""
     pairs = [pair for live in partitions for pair in pairwise(live)]
-    remote = [
-        (one, other)
-        for one, other in pairs
-        if not (one.log.is_local or isinstance(one.log, TieredFile))
-    ]
+    remote = [(one, other) for one, other in pairs if _is_remote(one)]
     if len(remote) > _MOST_REMOTE:
         folder = remote[0][0].log.folder
         report_once(folder, f"{len(remote):,} remote segments are not examined for overlaps")
     elif remote:
         with ThreadPoolExecutor(_READERS) as pool:  # they are known then
             list(pool.map(end_of, *zip(*remote, strict=True)))
+            growing = [live[-1].log for live in partitions if live and _is_remote(live[-1])]
+            list(pool.map(_head, growing, repeat(0)))
     are_too_many = len(remote) > _MOST_REMOTE
     return [
         [
@@ -182,6 +232,10 @@ def ends_of(partitions: Sequence[Sequence[Segment]]) -> list[list[int]]:
         + [MAX_INT64]
         for live in partitions
     ]
+
+
+def _is_remote(segment: Segment) -> bool:
+    return not (segment.log.is_local or isinstance(segment.log, TieredFile))
 
 
 def end_of(segment: Segment, following: Segment) -> int:

@@ -34,6 +34,8 @@ class Segment:
     time_index: StoredFile | None
     transaction_index: StoredFile | None
     cut: Range = ALL  # the offsets that are read of it, if another segment has the others
+    # The offsets between the segments around it, if these are known and all of it is read.
+    between: Range = field(default=ALL, compare=False)
     # Those with the same offsets at the other place, if tiered storage and a broker's folder are
     # one log. They are not read.
     copies: tuple[Segment, ...] = field(default=(), compare=False)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkajit.errors import CorruptRecordError
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
+from kafkajit.format.ranges import ALL, Range
 from kafkajit.records.batches import Batches, Framing, SingleMessages, frame
 from kafkajit.storage.source import Bytes, Int64s, Mask
 
@@ -30,13 +32,22 @@ class OffsetOrder:
 
     Args:
         path: of the log.
-        last: the offset before the first batch; None if it is not known.
+        between: the offsets between what is read before these and behind them, if it is known.
+        base: the offset in a segment's name, before which it may begin.
     """
 
-    def __init__(self, path: str | None, last: int | None = None) -> None:
+    def __init__(self, path: str | None, between: Range = ALL, base: int | None = None) -> None:
         self._path = path
-        self._last = last
+        first = None if between.first == MIN_INT64 else between.first
+        self._is_by_name = first is None and base is not None
+        first = base if first is None else first
+        self._last = None if first is None else first - 1
+        self._maximum = between.last
         self._last_batch: Batches | None = None  # that has this offset
+
+    @property
+    def _behind(self) -> int | None:
+        return None if self._maximum == MAX_INT64 else self._maximum + 1
 
     def parts(self, framing: Framing, content: Bytes) -> Iterator[tuple[Framing, Misplaced | None]]:
         """A run in parts, each with the batch behind it that does not fit, or None."""
@@ -52,7 +63,7 @@ class OffsetOrder:
             before = int(lasts[row - 1]) if row > start else before
             position, after = int(batches.position[row]), firsts[row + 1 :][~wrong[row + 1 :]]
             error = CorruptRecordError(
-                misfit(before, int(after[0]) if after.size else None),
+                misfit(before, int(after[0]) if after.size else self._behind),
                 path=self._path,
                 position=position,
                 base_offset=int(firsts[row]),
@@ -72,11 +83,11 @@ class OffsetOrder:
         is_behind = (
             not len(ahead) or has_messages(ahead) or ahead.header["baseOffset"][0] > lasts[-1]
         )
-        if is_behind and grow(firsts, lasts, last):
+        is_before = firsts[-1] <= self._maximum
+        if is_behind and is_before and grow(firsts, lasts, last):
             return np.zeros(len(batches), dtype=np.bool_)
         if self._last_batch is None:
-            is_named = not batches.position[0]
-            if last is not None and firsts[0] <= last and is_named:
+            if self._is_by_name and last is not None and firsts[0] <= last:
                 last = None  # the segment begins before the offset in its name
         elif not self._last_batch.is_valid(content)[0]:
             last = None
@@ -86,7 +97,10 @@ class OffsetOrder:
                 break
             known.append(ahead)
             ahead = frame(content, int(ahead.end[0]), max_records=1).batches[:1]
-        return wrong_in(known, content, last)
+        wrong = wrong_in(known, content, last)
+        if firsts.max() > self._maximum:
+            wrong |= (firsts > self._maximum) & batches.is_valid(content)
+        return wrong
 
 
 def has_messages(batches: Batches) -> bool:

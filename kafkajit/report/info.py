@@ -94,7 +94,9 @@ def _between(missing: MissingSegments, segments: list[Segment]) -> dict[str, Any
 
 
 def _may_overlap(extents: Sequence[Extent]) -> bool:
-    return any(one.behind > other.first for one, other in pairwise(extents))
+    return any(one.behind > other.first for one, other in pairwise(extents)) or any(
+        one.behind < one.base_offset for one in extents
+    )
 
 
 def _overlaps(segments: list[Segment]) -> Iterator[dict[str, Any]]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import logging
 from itertools import chain
 
-from kafkajit.errors import CorruptRecordError, KafkaJitError, LeftOutError
-from kafkajit.format.amounts import offsets_are
+from kafkajit.errors import CorruptRecordError, LeftOutError
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.log.overlap_losses import lost_offsets
 from kafkajit.log.overlaps import report_once, served
@@ -60,17 +59,8 @@ def _served(partitions: list[list[Segment]], options: ScanOptions) -> list[list[
     """The segments as a broker serves them; what no consumer gets of any of them is left out."""
     found = served(partitions)
     for given, read in zip(partitions, found, strict=True):
-        try:
-            lost = lost_offsets(given, read)
-        except (OSError, EOFError, KafkaJitError) as error:
-            logger.warning("%s: overlapping segments are not compared: %s", read[0].log.path, error)
-            continue
-        for path, offsets in lost:
-            what = (
-                f"{offsets_are(*offsets)} left out, because a broker serves another segment there, "
-                "which does not have them: `kafkajit repair --salvage` keeps them"
-            )
-            _report(path, what, options)
+        for lost in lost_offsets(given, read):
+            _report(lost.path, lost.text, options)
     return found
 
 

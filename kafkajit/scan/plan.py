@@ -25,7 +25,7 @@ from kafkajit.errors import (
 )
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
-from kafkajit.format.log_path import LogPath
+from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.open_segment import OpenSegment
@@ -35,6 +35,7 @@ from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
 from kafkajit.places.location import READABLE_NAME, shown
 from kafkajit.reader import SegmentReader
+from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.scan.options import READ_COMMITTED, SERVED, ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.partitions import find_partitions
@@ -64,11 +65,16 @@ class Split(NamedTuple):
     end: int
     selection: Selection
     footing: Footing | None = None  # of a stream: what the log has to have still
-    last_before: int | None = None  # of a stream: the last offset before the stretch
+    between: Range = ALL  # the offsets between what is read around it, as far as they are known
 
     @property
     def size(self) -> int:
         return self.end - self.start
+
+    def order(self) -> OffsetOrder:
+        """The order that the offsets of its batches have to have."""
+        base = None if self.start else parse_log_path(self.file.path).base_offset
+        return OffsetOrder(self.file.path, self.between, base)
 
 
 Task = list[Split]
@@ -83,6 +89,7 @@ class ScanPlan:
     segments_read: int
     total_bytes: int
     without_index: int  # segments that could be narrowed only by looking at all batches
+    partitions: Sequence[Sequence[Segment]] = ()  # that were found
 
     def __str__(self) -> str:
         splits = [split for task in self.tasks for split in task]
@@ -112,7 +119,7 @@ def make_plan(
         given = selection_in(partition, options, replace(selection, offsets=ALL))
         asked = replace(given, offsets=given.offsets & selection.offsets)
         wanted.extend(
-            (segment, selection_of(segment, asked))
+            (segment, Selection(segment.cut) if whole_log else selection_of(segment, asked))
             for segment in partition
             if segment.log.size
             # A segment of which nothing is served is a row of the table of corruption.
@@ -132,7 +139,7 @@ def make_plan(
     }
     plan = _split(segments, wanted, options, whole=whole, owners=owners)
     logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
-    return plan
+    return replace(plan, partitions=partitions)
 
 
 def plan_files(
@@ -167,7 +174,11 @@ def _split(
             stretches, framed = _stretches(segment, asked, options.mode, share, budget)
         budget -= framed
         splits.extend(
-            Split(segment.log, segment.offsets, start, end, asked) for start, end in stretches
+            Split(
+                *(segment.log, segment.offsets, start, end, asked),
+                between=segment.between,
+            )
+            for start, end in stretches
         )
     if options.one_task_per_partition:
         partitions = groupby(splits, key=lambda split: owners[split.file.path])

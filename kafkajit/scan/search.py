@@ -20,13 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.errors import KafkaJitError, LeftOutError
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
+from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.format.ranges import Range
+from kafkajit.log.missing_offsets import Missing
+from kafkajit.log.missing_segments import missing_between
+from kafkajit.log.segment import Segment
 from kafkajit.places.named import ALL, Named
 from kafkajit.places.wanted import any_partition
 from kafkajit.reader import SegmentReader
 from kafkajit.records.columns import MayHold
-from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.records.search import all_holders
 from kafkajit.scan.ahead import read_ahead
 from kafkajit.scan.options import ScanOptions
@@ -235,7 +239,7 @@ class Searcher:
                 selection=split.selection,
                 start=split.start,
                 end=split.end,
-                order=OffsetOrder(split.file.path),
+                order=split.order(),
             )
             self.progress.begin(split, reader)
             yield from reader.records(
@@ -281,17 +285,42 @@ def plan_search(
     ]
     if named:
         predicates.append(Predicate("topic", "in", sorted(named.of_topics)))
-    splits = [split for task in plan_table(options, predicates).tasks for split in task]
+    plan = plan_table(options, predicates)
+    splits = [split for task in plan.tasks for split in task]
     places = [parse_log_path(split.file.path) for split in splits]
-    if not named:
-        chosen = [place.topic is None or not is_internal(place.topic) for place in places]
-        return list(compress(splits, chosen)) or splits
-    if named.missing(place[:2] for place in places):
+    if named and named.missing(place[:2] for place in places):
         # They may have segments, but none with such an offset or time.
         found = find_partitions(options, any_partition)
         named.check((partition[0].path[:2] for partition in found), options.paths)
-    return [
-        split
-        for split, place in zip(splits, places, strict=True)
-        if named.has(place.topic, place.partition)
-    ]
+
+    def is_asked(place: LogPath) -> bool:
+        if named:
+            return bool(named.has(place.topic, place.partition))
+        return place.topic is None or not is_internal(place.topic)
+
+    chosen = list(compress(splits, map(is_asked, places)))
+    partitions = [one for one in plan.partitions if is_asked(one[0].path)]
+    if not named and not chosen:
+        chosen, partitions = splits, list(plan.partitions)
+    asked = Range(
+        MIN_INT64 if first is None else first, MAX_INT64 if behind is None else behind - 1
+    )
+    if options.failed is not None:
+        for partition in partitions:
+            for gap in _missing(partition, asked, chosen, options):
+                options.failed(LeftOutError(f"{partition[0].log.folder}: {gap.text}"))
+    return chosen
+
+
+def _missing(
+    partition: Sequence[Segment], asked: Range, splits: Sequence[Split], options: ScanOptions
+) -> Iterator[Missing]:
+    """The offsets that a partition lacks between its segments, and that may be asked for."""
+    is_by_time = options.starting_timestamp is not None or options.ending_timestamp is not None
+    read = {split.file.path for split in splits}
+    for gap in missing_between(partition):
+        before = [one for one in partition if one.base_offset <= gap.first][-1:]
+        behind = [one for one in partition if one.base_offset > gap.last][:1]
+        is_near = any(one.log.path in read for one in before + behind)
+        if asked & Range(gap.first, gap.last) and (is_near or not is_by_time):
+            yield gap

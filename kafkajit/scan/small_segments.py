@@ -20,7 +20,9 @@ import pyarrow as pa
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.kafscale import HEAD
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
+from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.ranges import Range
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches, frame
 from kafkajit.records.chunk import Chunk
@@ -79,7 +81,7 @@ def read_together(
             contents[at], heads[at] = batches.tobytes(), HEAD.size
     starts = np.array([0, *accumulate(map(len, contents))], dtype=np.int64)
     content = as_bytes(b"".join(contents))
-    good = _count_of_whole(content, starts)
+    good = _count_of_whole(content, starts, [split.between for split in splits])
     reader = _SmallSegmentsReader(splits, content, starts[: good + 1], heads)
     try:
         if options.kind == "batches":
@@ -101,8 +103,15 @@ def read_together(
     return left
 
 
-def _count_of_whole(content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> int:
-    """The number of leading segments that are batches from end to end, with growing offsets."""
+def _count_of_whole(
+    content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], betweens: Sequence[Range]
+) -> int:
+    """The number of leading segments that are batches from end to end, with growing offsets.
+
+    `betweens` has the offsets between the segments around each one, as far as they are known.
+    """
+    minimum = np.array([between.first for between in betweens])
+    maximum = np.array([between.last for between in betweens])
     ends, last = [0], -1
     while True:
         framing = frame(content, ends[-1])
@@ -111,8 +120,11 @@ def _count_of_whole(content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64
             break
         if not has_messages(batches):
             firsts, lasts = offsets_of(batches)
-            goes_back = firsts <= np.concatenate(([last], lasts[:-1]))
-            wrong = np.flatnonzero(goes_back & ~np.isin(batches.position, starts))
+            before = np.concatenate(([last], lasts[:-1]))
+            segment = np.searchsorted(starts, batches.position, side="right") - 1
+            is_first = starts[segment] == batches.position
+            before[is_first] = np.maximum(minimum[segment[is_first]], MIN_INT64 + 1) - 1
+            wrong = np.flatnonzero((firsts <= before) | (firsts > maximum[segment]))
             if wrong.size:
                 ends.extend(batches.end[: wrong[0]].tolist())
                 break

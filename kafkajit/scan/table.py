@@ -19,7 +19,6 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.overlaps import unserved
 from kafkajit.reader import SegmentReader
-from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.scan.file_table import read_files
 from kafkajit.scan.options import SERVED, ScanOptions
 from kafkajit.scan.plan import ScanPlan, Split, make_plan
@@ -188,7 +187,7 @@ def read_split(split: Split, schema: pa.Schema, options: ScanOptions) -> Iterato
         selection=EVERYTHING if options.kind == "corruption" else split.selection,
         start=split.start,
         end=split.end,
-        order=OffsetOrder(split.file.path, _last_before(split)),
+        order=split.order(),
     )
     if options.kind == "batches":
         return reader.batches(schema)
@@ -201,17 +200,11 @@ def read_split(split: Split, schema: pa.Schema, options: ScanOptions) -> Iterato
     )
 
 
-def _last_before(split: Split) -> int | None:
-    """The last offset before a split, if it is known."""
-    base = None if split.start else parse_log_path(split.file.path).base_offset
-    return split.last_before if base is None else base - 1
-
-
 def _corruption(
     split: Split, reader: SegmentReader, schema: pa.Schema, options: ScanOptions
 ) -> Iterator[pa.RecordBatch]:
     """The damage of a segment, and what a broker does not serve of it."""
-    gap = unserved(split.file, split.offsets) if options.overlaps == SERVED else None
+    gap = unserved(split.file, split.selection.offsets) if options.overlaps == SERVED else None
     if gap is not None:
         row = Corruption(*gap, first_missing_offset=None, last_missing_offset=None)
         yield corruption_record_batch(row, schema, parse_log_path(split.file.path))

@@ -218,6 +218,47 @@ def test_partitions_that_no_broker_serves_are_named(
     assert ran(COMMANDS[name]([str(waiting)], str(tmp_path / "other")), capfd) == (0, [])
 
 
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "restore"])
+def test_a_missing_segment_is_named_and_the_rest_is_done(
+    name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_partition(root, {0: LOG, 5: kt.batch([kt.Record(value=b"v")], base_offset=5)}, "orders-1")
+    code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
+    assert (code, len(lines)) == (
+        1 if name.startswith("export") else code_on_the_page(name, PART),
+        1,
+    )
+    assert "offsets 3 to 4 are missing between" in lines[0]
+    words = COMMANDS[name]([str(root)], str(tmp_path / "other"))
+    assert ran([*words, "--topic", "payments"], capfd)[0] == code_on_the_page(name, DONE)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_named"),
+    [
+        ([], True),
+        (["--starting-offset", "3", "--ending-offset", "4"], True),  # none of these is there
+        (["--ending-offset", "3"], False),
+        (["--starting-offset", "5"], False),
+        (["--starting-timestamp", "2s"], True),
+        (["--ending-timestamp", "1500ms"], True),
+        (["--starting-timestamp", "3s"], False),
+        (["--partition", "orders-0"], False),
+    ],
+)
+def test_grep_names_missing_offsets_that_it_was_to_search(
+    words: list[str], is_named: bool, root: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    batches = {
+        base: kt.batch([kt.Record(value=b"v")] * 3, base_offset=base, base_timestamp=time)
+        for base, time in ((0, 1000), (5, 2000), (8, 3000))
+    }
+    write_partition(root, batches, "orders-1")
+    code, lines = ran(["grep", "-c", "v", *words, str(root)], capfd)
+    assert ["are missing" in line for line in lines] == [True] * is_named
+    assert code == (2 if is_named else 0)
+
+
 @by_command
 def test_a_change_that_is_not_finished_is_named(
     name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from overlapping import (
     Batch,
@@ -29,6 +29,7 @@ from streaming import started
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.cli import main
+from kafkajit.errors import CorruptRecordError
 from kafkajit.log import overlaps
 from kafkajit.report.take import DEPTHS, HEADERS, ReportOptions, take
 from kafkajit.scan.options import ScanOptions
@@ -59,7 +60,7 @@ def pairs(rows: pa.Table | pa.RecordBatch) -> list[tuple[int, int]]:
     return list(zip(rows["offset"].to_pylist(), map(int, rows["value"].to_pylist()), strict=True))
 
 
-def rows_of(folder: Path, predicates: Any = (), **options: str) -> pa.Table:
+def rows_of(folder: Path | str, predicates: Any = (), **options: str) -> pa.Table:
     parsed = ScanOptions.parse({"path": str(folder), **options})
     schema = schema_of(parsed)
     rows = [
@@ -93,6 +94,80 @@ def test_every_reader_returns_what_a_consumer_gets(
         if wanted:
             kafkajit.export(folder, f"{root}/a.parquet")
             assert pairs(pq.read_table(f"{root}/a.parquet")) == wanted
+
+
+@given(overlapping_segments(), st.integers(0, 4), st.integers(1, 70))
+@example({0: [Batch(0, (0, 1), 2), Batch(2, (0,), 1)], 3: [Batch(3, (0,), 1)]}, 0, 4)
+def test_a_segment_under_the_name_of_another_one_is_read_as_a_broker_serves_it(
+    segments: Segments, which: int, later: int
+) -> None:
+    base = sorted(segments)[which % len(segments)]
+    segments = {base + later: segments[base]} | segments
+    wanted = consumed(segments)
+    with TemporaryDirectory() as root:
+        folder = Path(root) / "orders-0"
+        write(folder, segments)
+        damage = rows_of(folder, kind="corruption")["reason"].to_pylist()
+        assume(not any("The base offset does not fit" in reason for reason in damage))
+        dataset = kafkajit.dataset(folder)
+        assert pairs(dataset.to_table(columns=["offset", "value"])) == wanted
+        report = take(ReportOptions((str(folder),), depth=HEADERS))
+        assert report["totals"]["records"] == len(wanted)
+        query = started(folder, failOnDataLoss="false")
+        found = pairs(query.trigger(["offset", "value"]))
+        assert found == wanted[: len(found)]  # it waits for segments that are missing
+
+
+def test_a_stream_reads_on_in_a_segment_under_the_name_of_another_one(tmp_path: Path) -> None:
+    copied = [Batch(2, (0,), 1), Batch(3, (0, 1), 2)]
+    write(tmp_path / "orders-0", {0: [Batch(0, (0, 1, 2), 3), Batch(3, (0,), 1)], 9: copied})
+    query = started(tmp_path / "orders-0", failOnDataLoss="false")
+    assert pairs(query.trigger(["offset", "value"])) == [(0, 0), (1, 0), (2, 0), (3, 0), (4, 9)]
+
+
+@pytest.mark.parametrize("place", ["folder", "bucket"])
+def test_a_copy_under_a_later_name_is_not_read_twice(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batches = [Batch(0, (0, 1), 2), Batch(2, (0,), 1)]
+    write(tmp_path / "logs" / "orders-0", {0: batches, 3: [Batch(3, (0,), 1)], 7: batches})
+    root = tmp_path / "logs"
+    path = far_away(monkeypatch, root) if place == "bucket" else str(root)
+    assert pairs(rows_of(path)) == [(0, 0), (1, 0), (2, 0), (3, 3)]
+    assert main(["grep", "-c", ".", path]) == 0
+    assert capsys.readouterr().out == "orders-0\t4\n"
+    rows = rows_of(path, kind="corruption").to_pylist()
+    assert [(row["position"], row["length"]) for row in rows][-1] == (
+        0,
+        (root / "orders-0" / f"{7:020}.log").stat().st_size,
+    )
+    assert "it is read from offset 4 on" in rows[-1]["reason"]
+
+
+def test_a_first_batch_that_goes_back_is_damage(tmp_path: Path) -> None:
+    back = Batch(1, (0,), 1)  # a flipped bit in the base offset: it is 5
+    write(
+        tmp_path / "orders-0",
+        {
+            0: [Batch(0, (0, 1, 2, 3), 4)],
+            4: [Batch(4, (0,), 1)],
+            5: [back, Batch(6, (0,), 1)],
+        },
+    )
+    found = rows_of(tmp_path, mode="DROPMALFORMED")
+    assert found["offset"].to_pylist() == [0, 1, 2, 3, 4, 6]
+    with pytest.raises(CorruptRecordError, match="end at 4 and begin at 6"):
+        rows_of(tmp_path)
+
+
+def test_a_wrong_end_hides_no_segment(tmp_path: Path) -> None:
+    wrong = Batch(1, (0,), 1)  # a flipped bit in the base offset: it is 7
+    write(
+        tmp_path / "orders-0",
+        THREE_DEEP | {10: [Batch(10, (0, 1), 2), wrong], 14: [Batch(14, (0,), 1)]},
+    )
+    found = rows_of(tmp_path, mode="DROPMALFORMED")
+    assert pairs(found)[-3:] == [(10, 10), (11, 10), (14, 14)]
 
 
 def test_a_report_names_what_consumers_do_not_get(tmp_path: Path) -> None:
@@ -185,7 +260,10 @@ def test_a_wrong_base_offset_does_not_hide_the_segments_after_it(
     (folder / f"{0:020}.log").write_bytes(b"".join(batches))
     later = kt.batch([kt.Record(value=b"w")] * 2, base_offset=6)
     (folder / f"{6:020}.log").write_bytes(later)
-    assert rows_of(folder)["value"].to_pylist().count(b"w") == 2
+    found = rows_of(folder, mode="DROPMALFORMED")
+    assert found["offset"].to_pylist() == [0, 1, 2, 3, 6, 7]
+    with pytest.raises(CorruptRecordError, match="which end at 3 and begin at 6"):
+        rows_of(folder)
     position = 2 * len(batches[0])
     assert (
         f"the batch at position {position} begins at offset {4 + (1 << 30)}, and should begin at "
@@ -293,6 +371,7 @@ def test_commands_name_them_and_end_with_an_error(
     for code, words in (
         (1, ["export", path, "-o", str(out)]),
         (2, ["grep", ".", path]),
+        (1, ["tail", "-n", "all", path]),
     ):
         assert main(words) == code, words
         assert line in capsys.readouterr().err

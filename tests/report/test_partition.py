@@ -70,7 +70,7 @@ CONTENTS = {
     "ahead in time": lambda first: of(first, 5_000) + of(first + 1, 6_000) + of(first + 2, 6_000),
     "untimed": lambda first: of(first, -1) + of(first + 1, -1),
     "overlapping": lambda first: of(max(0, first - 10), 100, 2) + of(first, 100),
-    "far back, twice": lambda first: of(max(0, first - 20), 100) + of(max(0, first - 19), 100),
+    "backwards": lambda first: of(first + 2, 100) + of(first + 1, 100) + of(first, 100),
     "begun": lambda first: open_one(first, 7) + open_one(first + 1, 8),
     "ended": lambda first: kt.control_batch(1, base_offset=first, producer_id=7),
     "ended and begun": lambda first: (

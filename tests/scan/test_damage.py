@@ -368,15 +368,21 @@ def test_the_table_of_corruption_is_the_same_in_any_mode_and_selection(tmp_path:
 def test_offsets_missing_at_a_segments_ends_follow_from_its_name_and_the_next(
     tmp_path: Path,
 ) -> None:
+    def at(base: int, batches: list[bytes]) -> bytes:
+        return b"".join(
+            struct.pack(">q", base + RECORDS * place) + batch[8:]
+            for place, batch in enumerate(batches)
+        )
+
     segments = {
         0: damaged("zeros", 0),
-        100: damaged("records of zeros", len(GOOD) - 1),
-        200: GOOD[0],
+        100: at(100, GOOD[:-1]) + damaged("records of zeros", len(GOOD) - 1)[POSITIONS[-2] :],
+        200: at(200, GOOD[:1]),
     }
     folder = write_partition(tmp_path, segments)
     rows = read_rows(folder, kind="corruption")
     missing = [(row["firstMissingOffset"], row["lastMissingOffset"]) for row in rows]
-    assert missing == [(0, RECORDS - 1), (OFFSETS[-RECORDS], 199)]
+    assert missing == [(0, RECORDS - 1), (100 + OFFSETS[-RECORDS], 199)]
 
 
 def test_open_transactions_are_found_past_damage(tmp_path: Path) -> None:

@@ -163,8 +163,8 @@ def test_the_plan_is_logged(
     plan_of(f"{uri}/orders-*", uri, predicates=[offset("<", 15)], maxPartitionBytes=10 * SIZE)
     assert caplog.messages == [
         f"{uri}/orders-*: listed 6 files in 5 requests, 0 bytes",
-        # The end of each segment, in case that it overlaps the next one.
-        f"{uri}: listed 12 files in 23 requests, 5,520 bytes",
+        # The end of each segment, in case that it overlaps the next one, or has its name.
+        f"{uri}: listed 12 files in 31 requests, 5,568 bytes",
         f"{uri}/orders-*, {uri}: 8 of 12 segments, 8 splits in 8 tasks: "
         f"{80 * SIZE:,} bytes to read, {40 * SIZE:,} skipped",
     ]

@@ -84,6 +84,20 @@ def test_a_strict_query_names_it(wrong: int, bit: int, tmp_path: Path) -> None:
         values(at_once)
 
 
+def test_the_last_batch_of_a_segment_ends_before_the_next_segment(
+    tmp_path: Path,
+) -> None:
+    append(tmp_path / "orders-0", batch(0, 2) + batch(1, 2, 35))
+    (tmp_path / "orders-0" / log_name(4)).write_bytes(batch(2, 2))
+    query = started(tmp_path)
+    with pytest.raises(CorruptRecordError, match="which end at 1 and begin at 4"):
+        values(query)
+    query = started(tmp_path, mode="PERMISSIVE")
+    rows = query.trigger(["value", "corruption"]).to_pylist()
+    assert [row["value"] for row in rows] == [b"0", b"1", None, b"4", b"5"]
+    assert "begin at 4" in rows[2]["corruption"]["reason"]
+
+
 def test_the_last_batch_waits_for_another_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -324,7 +324,7 @@ def _splits(log: PartitionLog, given: Selection) -> list[Split]:
         stretch = Stretch(0, segment.log.size)
         if asked.judges_rows:
             stretch = OpenSegment(segment).stretch(asked)
-        splits.append(Split(segment.log, segment.offsets, *stretch, asked))
+        splits.append(Split(segment.log, segment.offsets, *stretch, asked, between=segment.between))
     return splits
 
 

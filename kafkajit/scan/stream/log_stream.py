@@ -13,9 +13,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kafkajit.errors import LeftOutError
-from kafkajit.format.ranges import Range
+from kafkajit.format.ranges import ALL, Range
+from kafkajit.log.overlap_losses import Lost, lost_offsets
 from kafkajit.log.resumption import Footing
 from kafkajit.places.named import Place, nothing_of
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
@@ -161,6 +163,17 @@ class LogStream:
             tail = partition.unsound_tail
             if tail is not None:
                 yield str(place), *tail
+
+    def hidden_losses(self, start: StreamOffsets) -> Iterator[tuple[Place, Lost]]:
+        """The offsets from a start on that only parts of segments have which no broker serves."""
+        begins = from_json(start)
+        for place, partition in sorted(self._followed.now.items()):
+            read = partition.listing.segments
+            given = [replace(segment, cut=ALL) for segment in read]
+            for lost in lost_offsets(given, read):
+                first = begins.get(place, partition.start_offset)
+                if first <= partition.start_offset or lost.offsets & Range(first):
+                    yield place, lost
 
     def metrics(self) -> dict[str, str]:
         """Metrics of what lies behind the newest micro-batch, as it was at the last look."""

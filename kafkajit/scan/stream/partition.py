@@ -255,9 +255,9 @@ class Partition:
 
     def _last_before(self, offset: int) -> ReadBatch | None:
         for segment in reversed(self.segments):
-            if _first_offset(segment) < offset:
+            if segment.cut and _first_offset(segment) < offset:
                 found = batch_before(segment, offset)
-                if found is not None:
+                if found is not None and found.last_offset >= segment.cut.first:
                     return found
         return None
 
@@ -307,7 +307,9 @@ class Partition:
 
 def _first_offset(segment: Segment) -> int:
     """The first offset that is read of a segment: others may have its first ones."""
-    return max(segment.base_offset, segment.offsets.first)
+    if segment.cut.is_everything or not segment.cut:
+        return max(segment.base_offset, segment.offsets.first)
+    return segment.cut.first
 
 
 def _has(log: StoredFile, before: StoredFile, known: Believed) -> bool:

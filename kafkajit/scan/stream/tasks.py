@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kafkajit.errors import OffsetOutOfRangeError
+from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.resumption import Footing, ReadBatch
@@ -72,11 +73,14 @@ def _splits(piece: Piece, of: OffsetRange, share: int) -> Iterator[Split]:
     if footing is not None and footing.last is not None and piece.offsets.last < of.end - 1:
         footing = footing._replace(last=footing.last._replace(position=_ELSEWHERE))
     start, first = piece.start, piece.offsets.first
-    before = None if piece.is_cut or first > of.first else first - 1
+    last = piece.segment.between.last
+    before = MIN_INT64 if piece.is_cut or first > of.first or not start else first
     for position, offset in _cuts(piece, -(-piece.size // share)):
-        yield Split(log, Range(first, offset - 1), start, position, selection, footing, before)
-        start, first, before = position, offset, offset - 1
-    yield Split(log, Range(first, piece.offsets.last), start, piece.end, selection, footing, before)
+        stretch = Range(first, offset - 1), start, position
+        yield Split(log, *stretch, selection, footing, Range(before, offset - 1))
+        start, first, before = position, offset, offset
+    stretch = Range(first, piece.offsets.last), start, piece.end
+    yield Split(log, *stretch, selection, footing, Range(before, last))
 
 
 def _cuts(piece: Piece, count: int) -> Iterator[tuple[int, int]]:

@@ -22,7 +22,7 @@ from kafkajit.format.topic import check_topic
 from kafkajit.log.log import checkpointed_offset
 from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.open_segment import logger
-from kafkajit.log.overlap_losses import lost_offsets
+from kafkajit.log.overlap_losses import Lost, lost_offsets
 from kafkajit.log.overlaps import ends_of, served
 from kafkajit.log.remote_log_metadata import TOPIC as STATES_TOPIC
 from kafkajit.log.remote_log_metadata import without_unreadable
@@ -82,7 +82,7 @@ class SourceLog:
                 )
 
     @cached_property
-    def _lost(self) -> list[tuple[str, Range]]:
+    def _lost(self) -> list[Lost]:
         """The offsets of segments that are hidden, and that no other segment has."""
         return [] if self.given is self.segments else lost_offsets(self.given, self.segments)
 
