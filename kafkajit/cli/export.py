@@ -49,9 +49,8 @@ unless --columns names controlType.
 exit code:
   0 if all records were exported; 2 if damaged or malformed ones were left out
     or exported as rows with the reason, as --mode asks; 1 if a partition or a
-    folder could not be read, a segment is missing between two others, or
-    retention took offsets before they were exported, and the rest was exported;
-    or after an error
+    folder could not be read, a segment is missing, or retention took offsets
+    before they were exported, and the rest was exported; or after an error
 
 examples:
   kafkajit export /var/kafka -o /data/kafka --to parquet

@@ -39,8 +39,8 @@ partition's folder, a glob, or a URI such as s3://bucket/orders-0. Without
 there are other topics.
 
 exit code:
-  0 if a record matches, 1 if none does, 2 after an error or damage; with -q, 0
-    if a record matches
+  0 if a record matches, 1 if none does, 2 after an error, or if a partition is
+    damaged or lacks a segment; with -q, 0 if a record matches
 
 examples:
   kafkajit grep 'orderId":1042' /var/kafka/orders-*

@@ -38,8 +38,9 @@ s3://bucket/orders-0. Without --topic, internal topics and a registry's topic
 are left out.
 
 exit code:
-  0 if all records were printed; 1 if a partition is damaged or cannot be read,
-    which is named on stderr while the others are printed, or after an error
+  0 if all records were printed; 1 if a partition is damaged, cannot be read or
+    lacks a segment, which is named on stderr while the others are printed, or
+    after an error
 
 examples:
   kafkajit tail /var/kafka --topic orders
@@ -134,9 +135,9 @@ def _follow(
 ) -> None:
     """Print what there is, and with -f what comes, for ever."""
     start = _begin(stream, options, problems)
-    for place, lost in stream.hidden_losses(start):
+    for place, text in stream.losses(start):
         if _is_asked(place, options):
-            problems.say(f"{lost.path}: {lost.text}")
+            problems.say(text)
     while True:
         end = stream.latest_offsets(start, None)
         asked = _of_topics(start, options), _of_topics(end, options)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
-from kafkajit.log.live_segments import listed_again
+from kafkajit.log.live_segments import as_now, listed_again
 from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_end import begins_with_hole, end_of
@@ -25,6 +26,8 @@ logger = logging.getLogger("kafkajit")
 _LOOKED_AT = 1 << 20
 
 _Offsets = Mapping[tuple[str | None, int | None], int]
+_checkpoints: dict[tuple[str, int, int | None], _Offsets] = {}
+_MOST_CHECKPOINTS = 100
 
 
 def missing_between(segments: Sequence[Segment]) -> list[Missing]:
@@ -41,6 +44,23 @@ def missing_between(segments: Sequence[Segment]) -> list[Missing]:
         for again in _between(listed_again(segments[0], 0))
         if any(one.first <= again.last and again.first <= one.last for one in found)
     ]
+
+
+def missing_around(segments: Sequence[Segment]) -> list[Missing]:
+    """The offsets that files beside a partition know of, before its first segment or at its end.
+
+    Nothing is known of partitions in a bucket: each of them would take several requests.
+    """
+    names = {segment.path.suffix for segment in segments}
+    folders = {segment.log.folder for segment in segments}
+    is_local = all(segment.log.is_local for segment in segments)
+    if names != {LOG_SUFFIX} or len(folders) > 1 or not is_local or _has_tiered(segments):
+        return []
+    try:
+        return MissingSegments(segments[0].log.beside()).around(segments)
+    except (OSError, EOFError, KafkaJitError) as error:
+        logger.info("%s: %s", segments[0].log.path, error)
+        return []  # a broker has changed the folder meanwhile
 
 
 def is_compacted(segments: Sequence[Segment]) -> bool:
@@ -141,6 +161,32 @@ class MissingSegments:
             found = find_missing(extents, evidence, has_holes=_has_holes(segments))
         return found
 
+    def around(self, segments: Sequence[Segment]) -> list[Missing]:
+        """The offsets before the first and behind the last segment that other files know of."""
+        evidence = self._evidence(segments[0])
+        # The log's end is looked at after the evidence: a broker appends records meanwhile.
+        now = listed_again(segments[0], 0)
+        if not now:
+            return []
+        extents = [
+            Extent(one.base_offset, one.base_offset, following.base_offset)
+            for one, following in pairwise(now)
+        ]
+        extents.append(_extent(as_now(now[-1]))._replace(ends_in_damage=False))
+        found = find_missing(extents, evidence, has_holes=False)
+        if _is_trouble(found):
+            self._look_at_configs(evidence, segments[0])
+            found = find_missing(extents, evidence, has_holes=False)
+        first, behind = now[0].base_offset, extents[-1].behind
+        has_first = now[0].log.path == segments[0].log.path
+        has_last = now[-1].log.path == segments[-1].log.path
+        return [
+            one
+            for one in found
+            if one.is_trouble
+            and ((has_first and one.last < first) or (has_last and one.first >= behind))
+        ]
+
     def tell_of_cleaning(self, first: Segment) -> bool:
         """Whether the files beside a partition's first segment tell that its log is compacted."""
         evidence = self._evidence(first)
@@ -187,12 +233,22 @@ class MissingSegments:
                 if file is None and not isinstance(log, TieredFile):
                     file = log.above(name)
                 if file is not None:
-                    rows = parse_offsets(as_bytes(file.read_now()), file.path).to_pylist()
-                    found = {(row["topic"], row["partition"]): row["offset"] for row in rows}
+                    found = _offsets_in(file)
             except (OSError, KafkaJitError) as error:
                 logger.warning("%s", error)
             self._checkpoints[root, name] = found
         return found
+
+
+def _offsets_in(file: StoredFile) -> _Offsets:
+    """The offsets in a checkpoint. They are remembered: each of its partitions asks for them."""
+    key = file.path, file.size, file.modified_ns
+    if key not in _checkpoints:
+        rows = parse_offsets(as_bytes(file.read_now()), file.path).to_pylist()
+        if len(_checkpoints) > _MOST_CHECKPOINTS:
+            _checkpoints.clear()
+        _checkpoints[key] = {(row["topic"], row["partition"]): row["offset"] for row in rows}
+    return _checkpoints[key]
 
 
 def _is_trouble(found: Sequence[Missing]) -> bool:

@@ -25,7 +25,7 @@ from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.missing_offsets import Missing
-from kafkajit.log.missing_segments import missing_between
+from kafkajit.log.missing_segments import missing_around, missing_between
 from kafkajit.log.segment import Segment
 from kafkajit.places.named import ALL, Named
 from kafkajit.places.wanted import any_partition
@@ -318,7 +318,7 @@ def _missing(
     """The offsets that a partition lacks between its segments, and that may be asked for."""
     is_by_time = options.starting_timestamp is not None or options.ending_timestamp is not None
     read = {split.file.path for split in splits}
-    for gap in missing_between(partition):
+    for gap in [*missing_between(partition), *missing_around(partition)]:
         before = [one for one in partition if one.base_offset <= gap.first][-1:]
         behind = [one for one in partition if one.base_offset > gap.last][:1]
         is_near = any(one.log.path in read for one in before + behind)

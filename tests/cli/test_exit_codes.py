@@ -233,6 +233,47 @@ def test_a_missing_segment_is_named_and_the_rest_is_done(
     assert ran([*words, "--topic", "payments"], capfd)[0] == code_on_the_page(name, DONE)
 
 
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "restore"])
+@pytest.mark.parametrize("where", ["start", "end"])
+def test_offsets_that_files_beside_a_log_know_of_are_named(
+    where: str, name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if where == "start":
+        (root / "orders-1" / f"{0:020}.log").unlink()
+        write_partition(root, {3: kt.batch([kt.Record(value=b"v")], base_offset=3)}, "orders-1")
+        (root / "orders-1" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+        text = "offsets 0 to 2 are missing before 00000000000000000003.log"
+    else:
+        (root / "replication-offset-checkpoint").write_text("0\n2\norders 0 3\norders 1 5\n")
+        text = "offsets 3 to 4 are missing at the log's end: replication-offset-checkpoint has"
+    code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
+    expected = 1 if name.startswith("export") else code_on_the_page(name, PART)
+    assert (code, len(lines)) == (expected, 1)
+    assert text in lines[0]
+    words = COMMANDS[name]([str(root)], str(tmp_path / "other"))
+    assert ran([*words, "--topic", "payments"], capfd)[0] == code_on_the_page(name, DONE)
+
+
+def test_an_export_of_one_segment_lacks_none(
+    root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_partition(root, {3: kt.batch([kt.Record()], base_offset=3)}, "orders-1")
+    (root / "replication-offset-checkpoint").write_text("0\n1\norders 1 4\n")
+    words = ["export", str(folder / f"{0:020}.log"), "-o", str(tmp_path / "out"), "--to", "csv"]
+    assert ran(words, capfd) == (0, [])
+
+
+def test_offsets_that_were_missing_at_the_end_are_exported_once_they_are_there(
+    root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (root / "replication-offset-checkpoint").write_text("0\n1\norders 1 5\n")
+    words = ["export", str(root), "-o", str(tmp_path / "out"), "--to", "csv"]
+    assert ran(words, capfd)[0] == 1
+    with (root / "orders-1" / f"{0:020}.log").open("ab") as log:
+        log.write(kt.batch([kt.Record(value=b"v")] * 2, base_offset=3))
+    assert ran(words, capfd) == (0, [])
+
+
 @pytest.mark.parametrize(
     ("words", "is_named"),
     [

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.amounts import offsets_are, offsets_text
 from kafkajit.format.ranges import Range
-from kafkajit.log.missing_segments import missing_between
+from kafkajit.log.missing_segments import missing_around, missing_between
 from kafkajit.log.resumption import ReadBatch, check_resumed, has_any
 from kafkajit.log.segment import Segment
 
@@ -78,4 +78,8 @@ def losses(
             new = gap
         if new:
             missing.append(new)
+            yield f"{name}: {found.text}"
+    for found in missing_around(segments):
+        # These are not noted: a broker that starts again gives those at the end to other records.
+        if Range(found.first, found.last) & asked:
             yield f"{name}: {found.text}"

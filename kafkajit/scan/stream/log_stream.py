@@ -17,7 +17,8 @@ from dataclasses import replace
 
 from kafkajit.errors import LeftOutError
 from kafkajit.format.ranges import ALL, Range
-from kafkajit.log.overlap_losses import Lost, lost_offsets
+from kafkajit.log.missing_segments import missing_around
+from kafkajit.log.overlap_losses import lost_offsets
 from kafkajit.log.resumption import Footing
 from kafkajit.places.named import Place, nothing_of
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
@@ -164,16 +165,23 @@ class LogStream:
             if tail is not None:
                 yield str(place), *tail
 
-    def hidden_losses(self, start: StreamOffsets) -> Iterator[tuple[Place, Lost]]:
-        """The offsets from a start on that only parts of segments have which no broker serves."""
+    def losses(self, start: StreamOffsets) -> Iterator[tuple[Place, str]]:
+        """Lines about offsets from a start on that no micro-batch can have.
+
+        Only hidden parts of segments have them, or files beside the log know of them.
+        """
         begins = from_json(start)
         for place, partition in sorted(self._followed.now.items()):
             read = partition.listing.segments
             given = [replace(segment, cut=ALL) for segment in read]
+            begin = begins.get(place, partition.start_offset)
+            asked = Range() if begin <= partition.start_offset else Range(begin)
             for lost in lost_offsets(given, read):
-                first = begins.get(place, partition.start_offset)
-                if first <= partition.start_offset or lost.offsets & Range(first):
-                    yield place, lost
+                if lost.offsets & asked:
+                    yield place, f"{lost.path}: {lost.text}"
+            for gap in missing_around(read):
+                if Range(gap.first, gap.last) & asked:
+                    yield place, f"{partition.listing.folder}: {gap.text}"
 
     def metrics(self) -> dict[str, str]:
         """Metrics of what lies behind the newest micro-batch, as it was at the last look."""
