@@ -39,6 +39,7 @@ from kafkajit.scan.patterns import Pattern
 from kafkajit.scan.plan import Split
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.small_segments import PATH, read_together, small_segments
+from kafkajit.scan.stream.leaps import unsure_end
 from kafkajit.scan.table import plan_table, schema_of
 from kafkajit.schema import with_corruption
 from kafkajit.storage.source import Bytes, Int64s, Mask
@@ -307,9 +308,21 @@ def plan_search(
     )
     if options.failed is not None:
         for partition in partitions:
-            for gap in _missing(partition, asked, chosen, options):
-                options.failed(LeftOutError(f"{partition[0].log.folder}: {gap.text}"))
+            for text in _doubts(partition, asked, chosen, options):
+                options.failed(LeftOutError(f"{partition[0].log.folder}: {text}"))
     return chosen
+
+
+def _doubts(
+    partition: Sequence[Segment], asked: Range, splits: Sequence[Split], options: ScanOptions
+) -> Iterator[str]:
+    """Lines about offsets that a partition lacks, and about its last one if it may be wrong."""
+    for gap in _missing(partition, asked, splits, options):
+        yield gap.text
+    if any(split.file.path == partition[-1].log.path for split in splits):
+        unsure = unsure_end(partition, check_crcs=options.check_crcs)
+        if unsure is not None and unsure.end_offset <= asked.last:
+            yield unsure.text
 
 
 def _missing(

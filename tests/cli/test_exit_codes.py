@@ -254,6 +254,17 @@ def test_offsets_that_files_beside_a_log_know_of_are_named(
     assert ran([*words, "--topic", "payments"], capfd)[0] == code_on_the_page(name, DONE)
 
 
+def test_grep_names_a_last_batch_whose_offset_may_be_wrong(
+    root: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with (root / "orders-1" / f"{0:020}.log").open("ab") as log:
+        log.write(kt.batch([kt.Record(value=b"w")], base_offset=3 + 4096))
+    code, lines = ran(["grep", "-c", "w", str(root)], capfd)
+    assert (code, len(lines)) == (2, 1)
+    assert "begins at offset 4099, the one before it ends at 2" in lines[0]
+    assert ran(["grep", "-c", "v", "--ending-offset", "3", str(root)], capfd) == (0, [])
+
+
 def test_an_export_of_one_segment_lacks_none(
     root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
