@@ -125,6 +125,26 @@ def test_a_stream_reads_on_in_a_segment_under_the_name_of_another_one(tmp_path: 
     assert pairs(query.trigger(["offset", "value"])) == [(0, 0), (1, 0), (2, 0), (3, 0), (4, 9)]
 
 
+@pytest.mark.parametrize("copied", [[Batch(0, (0,), 1), Batch(1, (0,), 1)], []])
+def test_a_position_stands_on_a_batch_that_is_served(
+    copied: list[Batch], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(
+        tmp_path / "orders-0",
+        {
+            0: [Batch(0, (0,), 1), Batch(1, (0, 1, 2), 3)],
+            1: [Batch(1, (0,), 1), Batch(2, (0,), 1)],
+            9: copied,
+        },
+    )
+    query = started(tmp_path / "orders-0", failOnDataLoss="false", mode="DROPMALFORMED")
+    query.restart()
+    rows = pairs(query.trigger(["offset", "value"]))
+    query.restart()
+    assert rows + pairs(query.trigger(["offset", "value"])) == [(0, 0), (1, 0), (2, 0), (3, 0)]
+    assert "is not the one that was read" not in caplog.text
+
+
 @pytest.mark.parametrize("place", ["folder", "bucket"])
 def test_a_copy_under_a_later_name_is_not_read_twice(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
