@@ -20,7 +20,7 @@ from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import PINTEREST_MARKS, object_name
 from kafkajit.format.topic import check_topic
 from kafkajit.log.log import checkpointed_offset
-from kafkajit.log.missing_segments import missing_between
+from kafkajit.log.missing_segments import missing_around, missing_between
 from kafkajit.log.open_segment import logger
 from kafkajit.log.overlap_losses import Lost, lost_offsets
 from kafkajit.log.overlaps import ends_of, served
@@ -88,10 +88,10 @@ class SourceLog:
 
     def losses(self, asked: Range) -> Iterator[KafkaJitError]:
         """Errors that name the parts of it with these offsets that the sources lack."""
-        if self.missing:
-            for gap in missing_between(self.segments):
-                if Range(gap.first, gap.last) & asked:
-                    yield LeftOutError(f"{self.place}: {gap.text}")
+        gaps = missing_between(self.segments) if self.missing else []
+        for gap in [*gaps, *missing_around(self.segments)]:
+            if Range(gap.first, gap.last) & asked:
+                yield LeftOutError(f"{self.place}: {gap.text}")
         for copy in differing(self.segments, asked):
             yield LeftOutError(f"{copy.read.log.path}: {copy.text}")
         for one in self._unread(asked):
