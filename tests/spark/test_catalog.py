@@ -89,6 +89,8 @@ def test_a_catalog_sees_new_topics(spark: SparkSession, tmp_path: Path) -> None:
         ("SELECT * FROM odd.nosuch", "TABLE_OR_VIEW_NOT_FOUND"),
         ("SELECT * FROM kafka.orders.nosuch", "TABLE_OR_VIEW_NOT_FOUND"),
         ("SHOW TABLES IN kafka.nosuch", "SCHEMA_NOT_FOUND"),
+        ("SELECT * FROM kafka.orders VERSION AS OF 1", "kafka has no versions of a table"),
+        ("SELECT * FROM kafka.orders TIMESTAMP AS OF '2025-11-05'", "has no versions of a table"),
         ("CREATE TABLE kafka.new (n INT)", "is read-only"),
         ("DROP TABLE kafka.orders", "is read-only"),
         ("CREATE NAMESPACE kafka.new", "is read-only"),

@@ -83,6 +83,20 @@ public class KafkaCatalog implements TableCatalog, SupportsNamespaces {
     return new KafkaLog.ReadOnlyTable(shown, schema, given);
   }
 
+  public Table loadTable(Identifier identifier, String version) {
+    throw noVersions();
+  }
+
+  public Table loadTable(Identifier identifier, long timestamp) {
+    throw noVersions();
+  }
+
+  private UnsupportedOperationException noVersions() {
+    return new UnsupportedOperationException(
+        "the catalog " + name + " has no versions of a table: read a part of a log with a condition "
+            + "on offset or timestamp");
+  }
+
   /** The data source's name of a kind: offset_index is offsetIndex. */
   private static String camelCase(String kind) {
     StringBuilder out = new StringBuilder();
