@@ -94,7 +94,7 @@ def find_missing(
         why = "segments have gaps inside, as after compaction or salvage"
     found += _between(segments, why, evidence)
     if not segments[-1].ends_in_damage:
-        found += _behind(segments, evidence)
+        found += missing_behind(max(segment.behind for segment in segments), evidence)
     return found
 
 
@@ -158,8 +158,8 @@ def _between(
         yield Missing(*usual[0], False, f"{text}: {why_cleaned}")
 
 
-def _behind(segments: Sequence[Extent], evidence: Evidence) -> Iterator[Missing]:
-    end = max(segment.behind for segment in segments)
+def missing_behind(end: int, evidence: Evidence) -> Iterator[Missing]:
+    """The offsets that a log lacks at its end, if there are any."""
     ends = [*evidence.ends, *((last + 1, name) for _, last, name in evidence.indexed)]
     later = [(offset, name) for offset, name in ends if offset > end]
     if later:

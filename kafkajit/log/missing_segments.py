@@ -12,7 +12,7 @@ from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
 from kafkajit.log.live_segments import as_now, listed_again
-from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
+from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing, missing_behind
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_end import begins_with_hole, end_of
 from kafkajit.places.tiered_files import TieredFile
@@ -116,6 +116,15 @@ def _extent(segment: Segment) -> Extent:
     return Extent(segment.base_offset, _first_of(segment), behind, end.problem is not None)
 
 
+def _end_now(segment: Segment) -> int | None:
+    """The offset behind the log of a segment now; None if it is gone."""
+    try:
+        segments = listed_again(segment, 0)
+        return _extent(as_now(segments[-1])).behind if segments else None
+    except FileNotFoundError:
+        return None
+
+
 def _has_tiered(segments: Sequence[Segment]) -> bool:
     return any(isinstance(segment.log, TieredFile) for segment in segments)
 
@@ -159,6 +168,12 @@ class MissingSegments:
             found = find_missing(extents, evidence, has_holes=bool(has_holes))
         if has_holes is None and _is_trouble(found):
             found = find_missing(extents, evidence, has_holes=_has_holes(segments))
+        # A broker may have appended records before it wrote the evidence.
+        end = max(extent.behind for extent in extents)
+        if segments[0].log.is_local and any(one.first >= end for one in found):
+            found = [one for one in found if one.first < end]
+            now = _end_now(segments[0])
+            found += missing_behind(now, evidence) if now is not None else []
         return found
 
     def around(self, segments: Sequence[Segment]) -> list[Missing]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,9 @@ import kafkajit.testing as kt
 from kafkajit.change.journal import DONE as CARRIED_OUT
 from kafkajit.change.journal import READY, STAGED
 from kafkajit.cli import main
+from kafkajit.log.missing_offsets import Evidence
+from kafkajit.log.missing_segments import MissingSegments
+from kafkajit.log.segment import Segment
 from kafkajit.storage.source import open_file
 
 pytestmark = pytest.mark.whole  # a few seconds for all
@@ -254,6 +258,36 @@ def test_offsets_that_files_beside_a_log_know_of_are_named(
     words = COMMANDS[name]([str(root)], str(tmp_path / "other"))
     others = 2 if name == "restore" else code_on_the_page(name, DONE)
     assert ran([*words, "--topic", "payments"], capfd)[0] == others
+
+
+@by_command
+def test_records_that_a_broker_appends_meanwhile_are_not_missing(
+    name: str,
+    root: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A checkpoint may be newer than what was seen of a log."""
+    for other in ("orders-0", "payments-0"):
+        shutil.rmtree(root / other)
+    checkpoint = root / "replication-offset-checkpoint"
+    checkpoint.write_text("0\n1\norders 1 3\n")
+    look = MissingSegments._evidence
+    ends = iter(range(4, 1000))
+
+    def grown(self: MissingSegments, first: Segment) -> Evidence:
+        end = next(ends)
+        with (root / "orders-1" / f"{0:020}.log").open("ab") as log:
+            log.write(kt.batch([kt.Record(value=b"v")], base_offset=end - 1))
+        checkpoint.write_text(f"0\n1\norders 1 {end}\n")
+        return look(self, first)
+
+    monkeypatch.setattr(MissingSegments, "_evidence", grown)
+    code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
+    expected = 2 if name == "restore" else code_on_the_page(name, DONE)
+    assert (code, lines) == (expected, [])
+    assert next(ends) > 4  # it has grown
 
 
 def test_grep_names_a_last_batch_whose_offset_may_be_wrong(
