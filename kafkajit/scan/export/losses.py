@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.amounts import offsets_are, offsets_text
-from kafkajit.format.ranges import Range
+from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.missing_segments import missing_around, missing_between
+from kafkajit.log.overlap_losses import lost_offsets
 from kafkajit.log.resumption import ReadBatch, check_resumed, has_any
 from kafkajit.log.segment import Segment
+from kafkajit.places.tiered_files import TieredFile
 
 _ANOTHER = "export it into another folder"
 
@@ -59,8 +62,8 @@ def losses(
     for one in missing:
         if has_any(segments, one):
             yield (
-                f"{name}: {offsets_text(*one)} had no segment in an earlier run, "
-                f"and the log has some of them now: {_ANOTHER}"
+                f"{name}: an earlier run lacked {offsets_text(*one)}, and the log has some of "
+                f"them now: {_ANOTHER}"
             )
     if lost & asked:
         lost &= asked
@@ -79,6 +82,11 @@ def losses(
         if new:
             missing.append(new)
             yield f"{name}: {found.text}"
+    if not any(isinstance(one.log, TieredFile) for one in segments):
+        # The plan has named them; they may be served later, when the segments are repaired.
+        whole = [replace(one, cut=ALL) for one in segments]
+        hidden = [lost.offsets & asked for lost in lost_offsets(whole, segments)]
+        missing += [offsets for offsets in hidden if offsets]
     for found in missing_around(segments):
         # These are not noted: a broker that starts again gives those at the end to other records.
         if Range(found.first, found.last) & asked:

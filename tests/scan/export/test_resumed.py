@@ -351,8 +351,8 @@ MISSING = (
     "00000000000000000030.log, and nothing tells that the log was compacted"
 )
 LATE = (
-    "orders-0: offsets 20 to 29 had no segment in an earlier run, and the log has some of them "
-    "now: export it into another folder"
+    "orders-0: an earlier run lacked offsets 20 to 29, and the log has some of them now: export it "
+    "into another folder"
 )
 
 
@@ -369,6 +369,20 @@ def test_a_missing_segment_is_named_once(log: Path, capsys: pytest.CaptureFixtur
     assert exported(log) == [*BEFORE, *((offset, f"a{offset}") for offset in range(30, 50))]
     assert export(log) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_records_of_a_hidden_segment_are_named_when_they_are_served_later(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = {base: log / f"{base:020}.log" for base in (20, 30, 40)}
+    for base, other in ((20, 30), (30, 20), (40, 40)):  # two have each other's names
+        logs[base].write_bytes(batch(other, 10, "a"))
+    assert export(log) == 1
+    assert "offsets 20 to 29 are left out" in capsys.readouterr().err
+    for base in logs:
+        logs[base].write_bytes(batch(base, 10, "a"))
+    assert export(log) == 1
+    assert capsys.readouterr().err == f"kafkajit export: {LATE}\n"
 
 
 @pytest.mark.parametrize(
