@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from scanning import write_partition
 
@@ -86,8 +86,11 @@ def test_a_catalog_sees_new_topics(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("SELECT * FROM odd.nosuch", "TABLE_OR_VIEW_NOT_FOUND"),
-        ("SELECT * FROM kafka.orders.nosuch", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("SELECT * FROM odd.nosuch", "has no topic nosuch; there are: select, my.topic-1, "),
+        ("SELECT * FROM kafka.ordres", "kafka has no topic ordres; there are: orders, payments$"),
+        ("SELECT * FROM kafka.ordres.batches", "kafka has no topic ordres; there are: orders"),
+        ("SELECT * FROM kafka.orders.nosuch", "the topic orders has no table nosuch; there are: "),
+        ("SELECT * FROM kafka.orders.batch", "has no table batch; there are: batches, .* 4 more$"),
         ("SHOW TABLES IN kafka.nosuch", "SCHEMA_NOT_FOUND"),
         ("SELECT * FROM kafka.orders VERSION AS OF 1", "kafka has no versions of a table"),
         ("SELECT * FROM kafka.orders TIMESTAMP AS OF '2025-11-05'", "has no versions of a table"),
@@ -102,6 +105,15 @@ def test_what_cannot_be_is_an_error_that_says_so(
 ) -> None:
     with pytest.raises(PySparkException, match=error):
         catalog.sql(statement).collect()
+
+
+def test_a_topic_that_is_not_there_is_no_table(catalog: SparkSession) -> None:
+    with pytest.raises(AnalysisException) as raised:
+        catalog.table("kafka.nosuch")
+    assert raised.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+    names = ["kafka.orders", "kafka.orders.batches", "kafka.nosuch", "kafka.orders.nosuch"]
+    assert list(map(catalog.catalog.tableExists, names)) == [True, True, False, False]
+    catalog.sql("DROP TABLE IF EXISTS kafka.nosuch")
 
 
 def test_a_catalog_without_a_path_names_the_setting(spark: SparkSession) -> None:

@@ -1,10 +1,14 @@
 package kafkajit;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.QueryContext;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -16,6 +20,9 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
 
 /**
  * A catalog whose tables are topics, spark.sql.catalog.NAME = kafkajit.KafkaCatalog: NAME.orders has
@@ -25,6 +32,10 @@ public class KafkaCatalog implements TableCatalog, SupportsNamespaces {
   /** Options of the Python source: what to list as the names of a schema, and the table's topic. */
   private static final String LIST = "kafkajit.list";
   private static final String TOPIC = "kafkajit.topic";
+  private static final String NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND";
+  private static final Option NONE = Option.apply(null);
+  /** How many names an error has. */
+  private static final int MOST_NAMES = 10;
 
   private String name;
   private Map options;
@@ -67,20 +78,62 @@ public class KafkaCatalog implements TableCatalog, SupportsNamespaces {
     return found;
   }
 
+  public boolean tableExists(Identifier identifier) {
+    String[] namespace = identifier.namespace();
+    return namespace.length == 0
+        ? listed("topics").contains(identifier.name())
+        : namespaceExists(namespace) && listed("kinds").contains(identifier.name());
+  }
+
   public Table loadTable(Identifier identifier) throws NoSuchTableException {
+    if (!tableExists(identifier)) {
+      Platform.throwException(notFound(identifier));
+    }
     String[] namespace = identifier.namespace();
     boolean isTopic = namespace.length == 0;
     String topic = isTopic ? identifier.name() : namespace[0];
     String kind = isTopic ? "records" : identifier.name();
-    if (namespace.length > 1
-        || !listed("topics").contains(topic)
-        || (!isTopic && !listed("kinds").contains(kind))) {
-      throw new NoSuchTableException(identifier);
-    }
     CaseInsensitiveStringMap given = with(TOPIC, topic, camelCase(kind));
     StructType schema = KafkaLog.python().inferSchema(given);
     String shown = name + "." + topic + (isTopic ? "" : "." + kind);
     return new KafkaLog.ReadOnlyTable(shown, schema, given);
+  }
+
+  /**
+   * A NoSuchTableException would not do: Spark then takes the catalog's name for that of a data
+   * source, and says of a catalog called kafka that its Kafka connector is not installed.
+   */
+  private AnalysisException notFound(Identifier identifier) {
+    String[] namespace = identifier.namespace();
+    boolean isTopic = namespace.length == 0 || !namespaceExists(namespace);
+    String missing = namespace.length == 0 ? identifier.name() : String.join(".", namespace);
+    String text = isTopic
+        ? "the catalog " + name + " has no topic " + missing + nearest(missing, listed("topics"))
+        : "the topic " + namespace[0] + " has no table " + identifier.name()
+            + nearest(identifier.name(), listed("kinds"));
+    scala.collection.immutable.Map relation = new scala.collection.immutable.Map.Map1(
+        "relationName", name + "." + identifier);
+    return new AnalysisException(
+        "[" + NOT_FOUND + "] " + text, NONE, NONE, NONE, Option.apply(NOT_FOUND), relation,
+        new QueryContext[0]);
+  }
+
+  /** The names most like one that is missing. */
+  private static String nearest(String missing, List names) {
+    final UTF8String text = UTF8String.fromString(missing);
+    List sorted = new ArrayList(names);
+    sorted.sort(new Comparator() {
+      public int compare(Object left, Object right) {
+        return distance(left) - distance(right);
+      }
+
+      private int distance(Object name) {
+        return text.levenshteinDistance(UTF8String.fromString((String) name));
+      }
+    });
+    int more = sorted.size() - MOST_NAMES;
+    String shown = String.join(", ", more > 0 ? sorted.subList(0, MOST_NAMES) : sorted);
+    return sorted.isEmpty() ? "" : "; there are: " + shown + (more > 0 ? " and " + more + " more" : "");
   }
 
   public Table loadTable(Identifier identifier, String version) {
