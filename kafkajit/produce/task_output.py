@@ -26,6 +26,7 @@ from kafkajit.encode.record_writer import BatchWriter
 from kafkajit.encode.rows import numbers_of
 from kafkajit.encode.writer import Encoder
 from kafkajit.errors import InvalidOffsetError, KafkaJitError, RecordTooLargeError
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router, TopicPartition
 from kafkajit.records.batches import Batches, frame
@@ -47,11 +48,16 @@ SORT = (
 
 
 def check_growing(partition: TopicPartition, offsets: Int64s, least: int) -> None:
-    """Raise unless the offsets of a partition's rows increase from `least` on."""
+    """Raise unless the offsets of a partition's rows increase from `least` on, below 2^63 - 1."""
     if offsets[0] < least or (np.diff(offsets) <= 0).any():
         raise InvalidOffsetError(
             "rows that keep their offsets must be in the order of these, each offset once, and "
             f"those of {partition} are not: {SORT}"
+        )
+    if offsets[-1] == MAX_INT64:
+        raise InvalidOffsetError(
+            f"a row for {partition} has the offset {MAX_INT64}, behind which no log can go on: the "
+            f"last offset that a record can have is {MAX_INT64 - 1}"
         )
 
 

@@ -179,6 +179,15 @@ def test_offsets_that_are_not_in_order_are_an_error_of_the_plan(
     assert not (tmp_path / "back").exists()
 
 
+def test_an_offset_behind_which_no_log_can_go_on_is_an_error_of_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(f"topic,partition,offset,value\norders,0,{2**63 - 1},v\n")
+    plan = kafkajit.import_files(tmp_path / "rows.csv", tmp_path / "back")
+    for act in (lambda: plan.partitions, plan.apply):
+        with pytest.raises(InvalidOffsetError, match=r"rows\.csv: .*behind which no log can go on"):
+            act()
+    assert not (tmp_path / "back").exists()
+
+
 def test_an_offset_that_is_missing_is_an_error_of_the_plan(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("topic,partition,offset,value\norders,0,5,v\norders,0,,v\n")
     plan = kafkajit.import_files(tmp_path / "rows.csv", tmp_path / "back")

@@ -143,6 +143,15 @@ def test_offsets_that_are_kept_come_in_order(
     assert "secret" not in str(e.value)
 
 
+def test_a_log_can_go_on_behind_every_offset_that_is_kept(tmp_path: Path) -> None:
+    last = 2**63 - 1
+    given = {"topic": ["a"], "partition": [3], "value": [b"secret"]}
+    (segment,) = staged(tmp_path / "one", rows(**given, offset=[last - 1]), keepOffsets="true")
+    assert (segment.base_offset, segment.next_offset) == (last - 1, last)
+    with pytest.raises(InvalidOffsetError, match=f"{last}, behind which no log .*{last - 1}$"):
+        staged(tmp_path / "two", rows(**given, offset=[last]), keepOffsets="true")
+
+
 def test_batches_that_are_kept_lie_behind_one_another(tmp_path: Path) -> None:
     records = rows(topic=["a"] * 2, partition=[3] * 2, value=[b""] * 2, offset=[5, 6])
     records = records.append_column("baseOffset", pa.array([2, 4], pa.int64()))
