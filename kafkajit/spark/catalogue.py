@@ -10,8 +10,9 @@ that read no files (kafka_log_path) have none.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -134,4 +135,49 @@ def evaluator(name: str) -> Callable[..., pa.Array]:
     settings = dict(function.settings)
     if function.has_try:
         settings["lenient"] = name != plain(name)
-    return reported(partial(evaluate, **settings))
+    evaluate = partial(evaluate, **settings)
+
+    @wraps(evaluate)
+    def evaluated(*arguments: pa.Array, **named: pa.Array) -> pa.Array:
+        _check_arguments(name, len(arguments), named)
+        return evaluate(*arguments, **named)
+
+    return reported(evaluated)
+
+
+def _check_arguments(name: str, count: int, named: Mapping[str, object]) -> None:
+    """Raise a TypeError unless a call has the function's arguments: Spark does not know these."""
+    parameters = _parameters(name)
+    known = [parameter.name for parameter in parameters]
+    if count > len(known):
+        problem = f"has at most {len(known)} arguments, not {count}"
+    elif unknown := sorted(set(named).difference(known)):
+        problem = f"has no argument {unknown[0]}"
+    elif twice := sorted(set(named).intersection(known[:count])):
+        problem = f"was given the argument {twice[0]} twice"
+    else:
+        required = {p.name for p in parameters[count:] if p.default is Parameter.empty}
+        missing = [argument for argument in known if argument in required.difference(named)]
+        if not missing:
+            return
+        problem = f"was not given {', '.join(missing)}"
+    raise TypeError(f"{name} {problem}: call {usage(name)}")
+
+
+@cache
+def _parameters(name: str) -> list[Parameter]:
+    """The arguments of a function, without its settings."""
+    found = signature(evaluator(name)).parameters.values()
+    return [parameter for parameter in found if parameter.kind is not Parameter.KEYWORD_ONLY]
+
+
+def usage(name: str) -> str:
+    """A call of a function with all its arguments.
+
+    >>> usage("kafka_records")
+    'kafka_records(content [, columns [, mode]])'
+    """
+    required = [p.name for p in _parameters(name) if p.default is Parameter.empty]
+    optional = [p.name for p in _parameters(name)[len(required) :]]
+    more = "".join(f" [, {argument}" for argument in optional) + "]" * len(optional)
+    return f"{name}({', '.join(required)}{more})"

@@ -12,7 +12,7 @@ from evaluating import evaluated
 
 import kafkajit
 import kafkajit.testing as kt
-from kafkajit.spark.catalogue import FUNCTIONS, evaluator, plain
+from kafkajit.spark.catalogue import FUNCTIONS, evaluator, plain, usage
 from kafkajit.spark.descriptions import FIXED_FIELDS, header
 
 
@@ -23,6 +23,33 @@ def test_an_evaluator_takes_its_arguments_by_the_names_in_sql(name: str) -> None
     parameters = signature(evaluator(name)).parameters.values()
     names = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
     assert names == [field for field in fields if field not in FIXED_FIELDS]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_error_shows_a_call_as_the_docs_do(name: str) -> None:
+    fields = header(plain(name))
+    assert fields is not None
+    assert usage(name).removeprefix("try_") == fields["signature"]
+
+
+@pytest.mark.parametrize(
+    ("positions", "names", "problem"),
+    [
+        (0, [], "was not given content, baseOffset, targetOffset"),
+        (1, ["targetOffset"], "was not given baseOffset"),
+        (4, [], "has at most 3 arguments, not 4"),
+        (3, ["targetOffset"], "was given the argument targetOffset twice"),
+        (3, ["target"], "has no argument target"),
+        (3, ["lenient"], "has no argument lenient"),  # a setting, not an argument
+    ],
+)
+def test_wrong_arguments_are_an_error_that_shows_the_right_ones(
+    positions: int, names: list[str], problem: str
+) -> None:
+    array = pa.array([b""])
+    call = r"call kafka_offset_lookup\(content, baseOffset, targetOffset\)"
+    with pytest.raises(TypeError, match=f"^kafka_offset_lookup {problem}: {call}$"):
+        evaluator("kafka_offset_lookup")(*[array] * positions, **dict.fromkeys(names, array))
 
 
 # Bytes that are not what any function reads, and a damaged file of each kind.
