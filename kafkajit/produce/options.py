@@ -212,8 +212,8 @@ OPTIONS: dict[str, Option] = {
     "partitionOverwriteMode": Option(
         "partition_overwrite_mode",
         one_of((STATIC, DYNAMIC)),
-        "which partitions the mode overwrite replaces: static, the default, all in the folder; "
-        "dynamic, those that have rows",
+        "which partitions the mode overwrite replaces: static, all in the folder; dynamic, those "
+        "that have rows; by default as the session's spark.sql.sources.partitionOverwriteMode",
     ),
     "force": Option("force", boolean, "write even if a broker holds the folder; false by default"),
     **{name: Option("config", str, doc) for name, doc in _CONFIGS.items()},

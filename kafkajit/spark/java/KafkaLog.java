@@ -74,7 +74,9 @@ public class KafkaLog implements TableProvider, DataSourceRegister {
     }
 
     public Set capabilities() {
-      return python.capabilities();
+      Set all = EnumSet.copyOf(python.capabilities());
+      all.add(TableCapability.OVERWRITE_DYNAMIC);
+      return all;
     }
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
@@ -82,7 +84,7 @@ public class KafkaLog implements TableProvider, DataSourceRegister {
     }
 
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-      return ((SupportsWrite) python).newWriteBuilder(info);
+      return new LogWriteBuilder((SupportsWrite) python, info);
     }
   }
 
