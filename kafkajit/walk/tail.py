@@ -311,3 +311,12 @@ def split_error(source: Source, position: int, end: int) -> KafkaJitError:
         path=source.path,
         position=position,
     )
+
+
+def length_error(source: Source, position: int, end: int) -> KafkaJitError:
+    """The error of a batch that reaches over the end of a stretch, where another one begins."""
+    claimed = _claimed(source.content[:end], position)
+    what = "no record batch is found" if claimed is None else f"record size {claimed} is too large"
+    return CorruptRecordError(
+        f"{what}: the next batch begins at {end}", path=source.path, position=position
+    )

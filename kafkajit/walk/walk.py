@@ -36,7 +36,7 @@ from kafkajit.walk.frames import frames
 from kafkajit.walk.kafscale import KafscaleSegment, is_kafscale
 from kafkajit.walk.resync import PrefixChecksums, goes_on, plausible, resync, zeros_at_the_end
 from kafkajit.walk.selection import EVERYTHING, Selection
-from kafkajit.walk.tail import split_error
+from kafkajit.walk.tail import length_error, split_error
 
 # The size from which asking the prover is cheaper than checking a batch, once it is needed.
 _LARGE = 64 << 10
@@ -175,11 +175,9 @@ class Walk:
                         return
                     # A stretch ends where a batch ends, so a batch that reaches over its end has a
                     # damaged length.
-                    start = self.position
-                    if not self._is_cut or start == self._end:
+                    if not self._is_cut or self.position == self._end:
                         return
-                    self.position = self._prove().next_sound_batch(start)
-                    yield self._gap_from(start, "No record batch")
+                    yield self._gap(length_error(self._source, self.position, self._end))
             except KafkaJitError as error:  # of the framing
                 if self._mode == FAILFAST:
                     raise

@@ -224,6 +224,16 @@ def test_a_broken_batch_between_others_is_a_gap_however_a_segment_is_split(
                 assert gaps_in(read_rows(location, kind="corruption", **options)) == gaps_in(whole)
 
 
+def test_a_length_that_leads_out_of_a_split_is_the_reason(tmp_path: Path) -> None:
+    leading = with_length(700)(GOOD[5])
+    folder = write_partition(tmp_path, {0: b"".join([*GOOD[:5], leading, *GOOD[6:]])})
+    (folder / f"{0:020}.index").write_bytes(true_index())
+    rows = read_rows(folder, mode="PERMISSIVE", maxPartitionBytes=1)
+    reason = f"record size 700 is too large: the next batch begins at {POSITIONS[6]}"
+    gap = (POSITIONS[5], len(GOOD[5]), f"CorruptRecordError: {reason}")
+    assert gaps_in(rows) == [gap]
+
+
 BETWEEN = {
     "a byte": b"\x01",
     "a short length": b"\0" * 30,
