@@ -284,6 +284,19 @@ def test_a_partition_that_is_found_twice_is_refused(logs: Path, tmp_path: Path) 
         kafkajit.export([logs, tmp_path / "copy"], tmp_path / "files", to="csv")
 
 
+# A broker with such a folder in its log.dirs does not start.
+@pytest.mark.parametrize("out", ["", "out", "2026/out", "orders-0", "../link"])
+def test_no_folder_is_made_in_a_brokers(out: str, logs: Path, tmp_path: Path) -> None:
+    (logs / "meta.properties").touch()
+    (tmp_path / "link").symlink_to(logs / "new")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=f"cannot export to .*: {logs} is a broker's folder"):
+        kafkajit.export(logs, logs / out, to="csv")
+    assert sorted(tmp_path.rglob("*")) == before
+    kafkajit.export(logs, logs / "orders.csv")  # a file does no harm
+    kafkajit.export(logs, tmp_path / "out", to="csv")
+
+
 def test_markers_are_exported_if_their_column_is(tmp_path: Path) -> None:
     kafkajit.export("sample:orders-0", tmp_path / "some", to="parquet")
     kafkajit.export("sample:orders-0", tmp_path / "all", to="parquet", columns="all")
