@@ -13,7 +13,7 @@ from kafkajit.produce.commit import locked, partitions_in
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.produce.unmarked import OPEN
 from kafkajit.schema import RECORD_COLUMNS
-from kafkajit.state.meta_properties import META_PROPERTIES
+from kafkajit.state.meta_properties import META_PROPERTIES, check_is_no_part_of_a_broker
 
 _Kind = Callable[[pa.DataType], bool]
 
@@ -92,15 +92,14 @@ def check_columns(schema: pa.Schema, options: ProduceOptions) -> None:
 def check_folder(options: ProduceOptions, *, overwrite: bool) -> None:
     """Raise if the folder is not one for logs, or cannot be written to now."""
     path = options.path
-    if not path.exists():
-        return
-    if not path.is_dir():
+    if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"{path} is not a folder")
     if any(SEGMENT_NAME.fullmatch(file.name) for file in path.glob("*.log")):
         raise ValueError(
             f"{path} is a partition's folder: name the folder around it, {path.parent}; the "
             "columns topic and partition place a row in it"
         )
+    check_is_no_part_of_a_broker(path)
     if not (path / META_PROPERTIES).exists():
         return
     if overwrite and options.partition_overwrite_mode == STATIC:

@@ -95,6 +95,13 @@ def test_a_partitions_folder_is_not_what_is_written_to(tmp_path: Path) -> None:
     assert files_of(tmp_path) == before
 
 
+def test_a_folder_in_a_brokers_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    with pytest.raises(ValueError, match=f"is in {tmp_path}, a broker's folder .*: name that one"):
+        Job(tmp_path / "a-0", ROWS.schema)
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "meta.properties"]
+
+
 def test_a_file_instead_of_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError, match="file is not a folder"):

@@ -27,7 +27,7 @@ from kafkajit.scan.export.journal import (
     is_entry,
 )
 from kafkajit.scan.export.output import OutputFolder
-from kafkajit.state.meta_properties import META_PROPERTIES
+from kafkajit.state.meta_properties import META_PROPERTIES, broker_folder_of
 from kafkajit.system.durable import sync_all
 from kafkajit.system.file_lock import try_lock
 from kafkajit.system.new_file import NewFile, open_lock_file, open_new, rename_to_new
@@ -203,14 +203,13 @@ def output_folder(location: str) -> OutputFolder:
 
 def _check_outside_of_brokers(path: Path, name: str) -> None:
     """Raise if a folder is in a broker's log.dirs, which may have folders of partitions only."""
-    real = path.resolve()
-    for folder in (real, *real.parents):
-        if (folder / META_PROPERTIES).exists():
-            raise ValueError(
-                f"cannot export to {name}: {folder} is a broker's folder (it has "
-                f"{META_PROPERTIES}), and a broker does not start with a folder there that is not "
-                "a partition's: choose another place"
-            )
+    folder = broker_folder_of(path)
+    if folder is not None:
+        raise ValueError(
+            f"cannot export to {name}: {folder} is a broker's folder (it has {META_PROPERTIES}), "
+            "and a broker does not start with a folder there that is not a partition's: choose "
+            "another place"
+        )
 
 
 # Streams that must never be closed. Arrow's streams to object stores have no abort: closing one, or

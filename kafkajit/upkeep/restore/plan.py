@@ -21,6 +21,7 @@ from kafkajit.errors import CorruptCheckpointError, KafkaJitError, RemoteStorage
 from kafkajit.format.moment import Time, python_time
 from kafkajit.places.location import absolute
 from kafkajit.places.private_keys import PrivateKeys
+from kafkajit.state.meta_properties import check_is_no_part_of_a_broker
 from kafkajit.upkeep.restore.kept_segments import DAMAGED
 from kafkajit.upkeep.restore.options import RestoreOptions
 from kafkajit.upkeep.restore.partition_restoration import PartitionRestoration, partition_plan
@@ -157,6 +158,7 @@ def plan_of(
         raise NotADirectoryError(f"{root} is not a folder: name the log.dirs folder to write to")
     if logs_in(root):
         raise ValueError(f"{root} is a partition's folder: name the log.dirs folder around it")
+    check_is_no_part_of_a_broker(root)
     found = find_logs(map(absolute, sources), options)
     left_out = list(found.left_out)
     chosen = []

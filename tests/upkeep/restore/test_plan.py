@@ -695,6 +695,19 @@ def test_a_partitions_folder_is_no_place_for_partitions(backup: Path) -> None:
         kafkajit.restore(LOCAL / "remote", backup)
 
 
+@pytest.mark.parametrize("folder", ["orders-0", "new/kafka", "../link"])
+def test_a_folder_in_a_brokers_is_no_place_for_partitions(
+    folder: str, backup: Path, tmp_path: Path
+) -> None:
+    broker = tmp_path / "kafka"
+    broker.mkdir()
+    (broker / "meta.properties").touch()
+    (tmp_path / "link").symlink_to(broker / "new")
+    with pytest.raises(ValueError, match=f"is in {broker}, a broker's folder .*: name that one"):
+        kafkajit.restore(backup, broker / folder)
+    kafkajit.restore(backup, broker)
+
+
 # Crashes.
 
 
