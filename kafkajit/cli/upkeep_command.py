@@ -241,28 +241,38 @@ def each_partition(
 
     places = list(map(local_folder, options.dirs))
     # Report a DIR that is not a folder of logs before a lock that another process holds.
-    total, readable = 0, []
+    folders: set[tuple[str, Path]] = set()
+    readable = []
     for place in places:
         try:
-            total += len(partitions_at(place))
+            folders.update(map(_identity, partitions_at(place)))
             readable.append(place)
         except OSError as error:
             is_wrong = isinstance(error, (FileNotFoundError, NotADirectoryError))
             if options.debug or is_wrong or len(places) == 1:
                 raise
             leave_out(error)
-    is_alone = total == 1
+    total, is_alone = len(folders), len(folders) == 1
+    handled = set()  # several DIRs may lead to one folder
     for place in readable:
         if partitions_at(place) != [place]:
             report_beside(str(place), leave_out)
         lock = FolderLock(place, force=options.force) if options.apply else nullcontext()
         with reported(raises=len(places) == 1), lock:
             for folder in partitions_at(place):
+                if _identity(folder) in handled:
+                    continue
+                handled.add(_identity(folder))
                 begun += 1
                 report.progress.count(begun - 1, total, "partitions")
                 with reported(raises=is_alone):
                     codes.add(NEEDED if change(folder, is_alone) else 0)
     return _ERROR if _ERROR in codes else max(codes)
+
+
+def _identity(folder: Path) -> tuple[str, Path]:
+    """The partition and the folder that a path leads to: links may give one to two partitions."""
+    return folder.name, folder.resolve()
 
 
 def is_named(folder: Path, options: argparse.Namespace) -> bool:

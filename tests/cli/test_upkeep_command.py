@@ -53,6 +53,28 @@ def test_each_partition_is_passed_once_with_whether_it_is_alone(root: Path) -> N
     assert given == [(root / "a-1", True)]
 
 
+def test_a_folder_to_which_several_paths_lead_is_done_once(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    given: list[tuple[str, bool]] = []
+
+    def change(folder: Path, is_alone: bool) -> bool:
+        given.append((folder.name, is_alone))
+        return False
+
+    link = tmp_path_factory.mktemp("other") / "link"
+    link.symlink_to(root)
+    assert each(options_of(f"{root}/a-0", str(root), str(link), f"{link}/b-0"), change) == 0
+    assert given == [("a-0", False), ("a-1", False), ("b-0", False)]
+    given.clear()
+    assert each(options_of(f"{root}/a-0", f"{link}/a-0"), change) == 0
+    assert given == [("a-0", True)]
+    given.clear()
+    (root / "a-2").symlink_to(root / "a-1")  # another partition, with the same files
+    assert each(options_of(str(root)), change) == 0
+    assert [name for name, _ in given] == ["a-0", "a-1", "a-2", "b-0"]
+
+
 def test_several_folders_are_done_one_after_the_other(
     root: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
