@@ -10,11 +10,10 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from pyarrow.fs import LocalFileSystem
 
-from kafkajit.storage.source import RangeReader, Source, Surroundings, open_file
+from kafkajit.storage.source import RangeReader, Source, Surroundings, open_descriptor
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.system import positioned
 
@@ -27,23 +26,23 @@ class Handle:
     """An open file, which is closed with the last reference to it."""
 
     def __init__(self, path: str) -> None:
-        self._file = open_file(Path(path))
+        self._file = open_descriptor(path)
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
-            self._file.close()
+            os.close(self._file)
 
     def status(self) -> os.stat_result:
         """The size and the identity of the file now, whatever its name has become."""
-        return os.fstat(self._file.fileno())
+        return os.fstat(self._file)
 
     def read_at(self, count: int, position: int) -> bytes:
         """Read `count` bytes from a position on, or fewer at the file's end."""
-        return positioned.read_at(self._file.fileno(), count, position)
+        return positioned.read_at(self._file, count, position)
 
     def read_into(self, memory: memoryview, position: int) -> int:
         """Fill memory with the bytes from a position on; return how many there are."""
-        return positioned.read_into(self._file.fileno(), memory, position)
+        return positioned.read_into(self._file, memory, position)
 
 
 @dataclass(frozen=True)

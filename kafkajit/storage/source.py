@@ -186,18 +186,23 @@ def check_regular(path: Path) -> None:
 
 def open_file(path: Path) -> BinaryIO:
     """Open a regular file for reading; raise an OSError for anything else, such as a FIFO."""
-    check_regular(path)
+    return os.fdopen(open_descriptor(os.fspath(path)), "rb")
+
+
+def open_descriptor(path: str) -> int:
+    """As `open_file`; whoever calls this closes the descriptor."""
+    _check_mode(path, os.stat(path).st_mode)  # noqa: PTH116 - a stream's trigger opens thousands
     # O_NONBLOCK: do not wait even if a FIFO has taken the file's place since.
-    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         _check_mode(path, os.fstat(opened).st_mode)
-        return os.fdopen(opened, "rb")
     except BaseException:
         os.close(opened)
         raise
+    return opened
 
 
-def _check_mode(path: Path, mode: int) -> None:
+def _check_mode(path: Path | str, mode: int) -> None:
     if stat.S_ISREG(mode):
         return
     kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")

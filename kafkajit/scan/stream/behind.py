@@ -20,7 +20,9 @@ class Behind(NamedTuple):
 def behind_from(partition: Partition, first: int) -> Behind:
     """The part of a partition from an offset on."""
     first = max(first, partition.start_offset)
-    offsets = max(0, partition.end_offset - first)
+    offsets = partition.end_offset - first
+    if offsets <= 0:
+        return Behind(0, 0, 0)
     spans = list(partition.spans(first, partition.end_offset))
     size = sum(segment.log.size for segment, _, _ in spans)
     if spans:

@@ -26,30 +26,46 @@ class Parting(NamedTuple):
     is_short: bool = False
 
 
+class _State(NamedTuple):
+    """A position in a log that had everything that was read up to there."""
+
+    generation: object
+    offset: int
+    footing: Footing
+
+
 class Histories:
-    """Compares logs with what was read of them: once, unless a log may have changed since."""
+    """Compares logs with what was read of them: once, unless a log may have changed since.
+
+    A micro-batch asks for two positions of a partition, its start and its end.
+    """
 
     def __init__(self) -> None:
-        self._seen: dict[Place, tuple[object, int, Footing]] = {}
+        self._seen: dict[Place, tuple[_State | None, _State]] = {}  # the newest two
 
     def parting(
         self, place: Place, partition: Partition, offset: int, footing: Footing | None
     ) -> Parting | None:
         """Find where a log parts from the one that was read up to an offset, if it does."""
         known = footing or Footing()
-        state = (partition.generation, offset, known)
-        if self._seen.get(place) == state:
+        state = _State(partition.generation, offset, known)
+        if state in self._seen.get(place, ()):
             return None
         found = parting(partition, offset, known)
         if found is None:
-            self._seen[place] = state
+            self._see(place, state)
         return found
 
     def footing(self, place: Place, partition: Partition, offset: int) -> Footing:
         """The ground of a position that has just been reached."""
         found = partition.footing(offset)
-        self._seen[place] = (partition.generation, offset, found)
+        self._see(place, _State(partition.generation, offset, found))
         return found
+
+    def _see(self, place: Place, state: _State) -> None:
+        _, newest = self._seen.get(place, (None, None))
+        if state != newest:
+            self._seen[place] = newest, state
 
 
 def parting(partition: Partition, offset: int, footing: Footing) -> Parting | None:

@@ -29,7 +29,7 @@ from kafkajit.scan.stream.followed import Followed
 from kafkajit.scan.stream.gaps import Gaps
 from kafkajit.scan.stream.histories import Histories, Parting
 from kafkajit.scan.stream.limits import Unread, admitted
-from kafkajit.scan.stream.offsets import StreamOffsets, footings_in, from_json, to_json
+from kafkajit.scan.stream.offsets import OffsetsParser, StreamOffsets, to_json
 from kafkajit.scan.stream.options import Limits, StreamOptions
 from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.reports import Reports
@@ -57,6 +57,7 @@ class LogStream:
         self._short: set[Place] = set()  # end before what was read of them
         self._transactions: dict[Place, Transactions] = {}
         self._histories = Histories()
+        self._offsets = OffsetsParser()
         self._gaps = Gaps(options, self._reports)
         self._initial: StreamOffsets | None = None
         self._newest: StreamOffsets = {}  # the end of the newest micro-batch
@@ -83,7 +84,7 @@ class LogStream:
             self._newest = start
             return start
         self._is_new = False
-        begins, footings = from_json(start), footings_in(start)
+        begins, footings = self._offsets.parsed(start)
         self._newest = self._followed.looked(
             lambda: self._json_of(self._ends(begins, footings, limits), begins, footings)
         )
@@ -108,7 +109,7 @@ class LogStream:
                 found[place] = self._histories.footing(place, partition, end)
             elif place in footings:
                 found[place] = footings[place]
-        return to_json(ends, found)
+        return self._offsets.written(ends, found)
 
     def _ends(
         self,
@@ -170,7 +171,7 @@ class LogStream:
 
         Only hidden parts of segments have them, or files beside the log know of them.
         """
-        begins = from_json(start)
+        begins = self._offsets.parsed(start).ends
         for place, partition in sorted(self._followed.now.items()):
             read = partition.listing.segments
             given = [replace(segment, cut=ALL) for segment in read]
@@ -185,7 +186,7 @@ class LogStream:
 
     def metrics(self) -> dict[str, str]:
         """Metrics of what lies behind the newest micro-batch, as it was at the last look."""
-        ends = from_json(self._newest)
+        ends = self._offsets.parsed(self._newest).ends
         return metrics(
             [
                 behind_from(partition, ends.get(place, partition.start_offset))
@@ -201,9 +202,10 @@ class LogStream:
         return self._followed.looked(lambda: self._tasks(start, end))
 
     def _tasks(self, start: StreamOffsets, end: StreamOffsets) -> list[list[Split]]:
-        begins, stood_on, stands_on = from_json(start), footings_in(start), footings_in(end)
+        begins, stood_on = self._offsets.parsed(start)
+        ends, stands_on = self._offsets.parsed(end)
         ranges = []
-        for place, behind in from_json(end).items():
+        for place, behind in ends.items():
             first, footing = begins.get(place), stands_on.get(place)
             partition = self._followed.now.get(place)
             if first is None and partition is not None:
@@ -214,7 +216,7 @@ class LogStream:
 
     def commit(self, end: StreamOffsets) -> None:
         """Forget what was needed only for records before these offsets."""
-        for place, offset in from_json(end).items():
+        for place, offset in self._offsets.parsed(end).ends.items():
             if place in self._transactions:
                 self._transactions[place].forget(offset)
 
@@ -367,7 +369,7 @@ class LogStream:
             leap = partition.leap if first >= partition.end_offset else None
             if leap is not None:  # what is before it has been read
                 self._reports.loss(leap, folder)
-            end = self._gaps.end_before(place, partition, first, end)
+            end = self._gaps.end_before(place, partition, first, end) if first < end else end
         else:
             end = min(end, behind)
             self._gaps.report(place, partition, first, end)

@@ -8,8 +8,9 @@ position stands on follows under a name that no topic has. An older checkpoint l
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafkajit.log.resumption import Footing, ReadBatch
 from kafkajit.places.named import Place
@@ -90,3 +91,38 @@ def _footing(given: Any, name: str) -> Footing:
         raise ValueError(
             f"the checkpoint's offsets have {given!r} for {name}, which kafkajit did not write"
         ) from None
+
+
+class Parsed(NamedTuple):
+    """Offsets and what they stand on."""
+
+    ends: Mapping[Place, int]
+    footings: Mapping[Place, Footing]
+
+
+class OffsetsParser:
+    """Parses the offsets of a stream: Spark passes the same ones several times in a row."""
+
+    def __init__(self) -> None:
+        # A micro-batch's start and end.
+        self._known: deque[tuple[StreamOffsets, Parsed]] = deque(maxlen=2)
+
+    def parsed(self, offsets: StreamOffsets) -> Parsed:
+        """The offsets that stand in JSON."""
+        for text, known in self._known:
+            if text == offsets:
+                return known
+        found = Parsed(from_json(offsets), footings_in(offsets))
+        self._known.append((offsets, found))
+        return found
+
+    def written(
+        self, ends: Mapping[Place, int], footings: Mapping[Place, Footing]
+    ) -> StreamOffsets:
+        """The offsets as JSON."""
+        text = to_json(ends, footings)
+        if not any(text == other for other, _ in self._known):
+            stood_on = {place: it for place, it in footings.items() if it != Footing()}
+            in_order = {place: ends[place] for place in sorted(ends)}
+            self._known.append((text, Parsed(in_order, stood_on)))
+        return text

@@ -72,20 +72,10 @@ class Partition:
         self._leaps = Leaps()
         self._boundaries: dict[tuple[object, int], Boundary] = {}
         self.segments: list[Segment] = []
+        self.start_offset = 0  # the first offset that the log may have
+        self.end_offset = 0  # the one after the last sound batch that is read
         self.listing = listing
         self.update(listing)
-
-    @property
-    def start_offset(self) -> int:
-        """The first offset that the log may have."""
-        return _first_offset(self.segments[0])
-
-    @property
-    def end_offset(self) -> int:
-        """The offset after the last sound batch that is read."""
-        last = self.segments[-1]
-        # A segment before the last one may have higher offsets than it.
-        return max(min(self._believed.offset, last.offsets.last + 1), _first_offset(last))
 
     @property
     def unsound_tail(self) -> tuple[StoredFile, int] | None:
@@ -114,51 +104,57 @@ class Partition:
         now = time.time_ns()
         known = self._believed
         log = last.log.kept_open() if isinstance(last.log, LiveFile) else last.log
-        opened = replace(last, log=log)
         if self._last is not None and self._has_rolled(listing, self._last, known):
             if known.last is not None:
                 self._rolled = self._last, known
-            self._believed = self._anew(opened)
+            self._believed = self._anew(last, log)
         elif self._is_new(listing, log):
             self.generation = object()
             self._boundaries.clear()
-            self._believed = self._anew(opened)
+            self._believed = self._anew(last, log)
             self._rolled = None
             if self._believed.last is None and len(listing.segments) > 1:
                 before = listing.segments[-2]
-                self._rolled = before.log, self._anew(before)
+                self._rolled = before.log, self._anew(before, before.log)
         else:
-            self._believed = self._anew(opened) if known.last is None else self._more(log, known)
-        self._believed = self._reconsidered(opened, self._believed)
+            is_empty = known.last is None
+            self._believed = self._anew(last, log) if is_empty else self._more(log, known)
+        self._believed = self._reconsidered(last, log, self._believed)
         if self._leaps.is_usual(listing.segments, log, self._believed):
             self._believed = self._more(log, self._believed, may_leap=True)
         self._believed = self._past_damage(log, self._believed, now, reached)
         self._last, self._looked_ns = last.log, now
+        if listing is self.listing and self.segments and self._believed == known:
+            return
         self.listing = listing
         sound = replace(last, log=replace(last.log, size=self._believed.position))
         self.segments = [*listing.segments[:-1], sound]
+        self.start_offset = _first_offset(self.segments[0])
+        # A segment before the last one may have higher offsets than it.
+        end = min(self._believed.offset, sound.offsets.last + 1)
+        self.end_offset = max(end, _first_offset(sound))
         self.remember(sound, self._believed.offset, Boundary(*[self._believed.position] * 2))
 
-    def _anew(self, last: Segment) -> Believed:
-        """The sound part of the last segment, from the last entries of its index on.
+    def _anew(self, last: Segment, log: StoredFile) -> Believed:
+        """The sound part of the last segment with its open log, from late entries of its index on.
 
         The batch of the last entry may be the newest, which is compared with the one before it.
         """
-        jump = IndexEntries(last).late_position()
-        return self._more(last.log, Believed(jump, last.base_offset))
+        jump = IndexEntries(replace(last, log=log)).late_position()
+        return self._more(log, Believed(jump, last.base_offset))
 
     def _more(self, log: StoredFile, known: Believed, *, may_leap: bool = False) -> Believed:
         check_crcs = self._options.scan.check_crcs
         return believe(log, known, check_crcs=check_crcs, may_leap=may_leap)
 
-    def _reconsidered(self, last: Segment, known: Believed) -> Believed:
+    def _reconsidered(self, last: Segment, log: StoredFile, known: Believed) -> Believed:
         """Look again from an earlier batch on if one goes back behind the last that was believed.
 
         That one may have leapt, and a compacted log has holes.
         """
         if known.leap is None or known.leap.base_offset >= known.offset:
             return known
-        found = self._anew(last)
+        found = self._anew(last, log)
         if found.offset >= known.offset:
             return known
         self.generation = object()

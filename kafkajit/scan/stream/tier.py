@@ -7,6 +7,7 @@ deletes its own: whoever lists the broker's folder first, and the objects then, 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -46,13 +47,16 @@ class Tier:
         objects: list[StoredFile],
     ) -> list[Listing]:
         """All partitions: those of brokers' folders, with what tiered storage has of them."""
-        tiered = self._partitions(objects)
+        tiered, asked = self._partitions(objects), self._options.topic_id
+        if not tiered and asked is None:
+            return list(local.values())
         alone = dict(tiered)
+        by_place = defaultdict[tuple[str | None, int | None], list[TieredPartition]](list)
+        for it in tiered:
+            by_place[it.topic, it.partition].append(it)
         found = []
         for listing in local.values():
-            place = _place_of(listing.folder)
-            named = [it for it in tiered if (it.topic, it.partition) == place]
-            asked = self._options.topic_id
+            named = by_place.get(_place_of(listing.folder), [])
             if not named and asked is None:
                 found.append(listing)
                 continue
