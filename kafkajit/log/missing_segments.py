@@ -125,6 +125,25 @@ def _end_now(segment: Segment) -> int | None:
         return None
 
 
+def _come_since(segments: Sequence[Segment], missing: Iterable[Missing]) -> list[Extent]:
+    """The segments with missing offsets that a folder has now.
+
+    A listing of a folder in which a broker makes files may have a later one and lack an earlier.
+    """
+    listed = {one.base_offset for one in segments}
+    if not segments[0].log.is_local:
+        return []
+    try:
+        return [
+            _extent(as_now(one))
+            for one in listed_again(segments[0], 0)
+            if one.base_offset not in listed
+            if any(gap.first <= one.base_offset <= gap.last for gap in missing)
+        ]
+    except FileNotFoundError:
+        return []
+
+
 def _has_tiered(segments: Sequence[Segment]) -> bool:
     return any(isinstance(segment.log, TieredFile) for segment in segments)
 
@@ -167,7 +186,12 @@ class MissingSegments:
             self._look_at_configs(evidence, segments[0])
             found = find_missing(extents, evidence, has_holes=bool(has_holes))
         if has_holes is None and _is_trouble(found):
-            found = find_missing(extents, evidence, has_holes=_has_holes(segments))
+            has_holes = _has_holes(segments)
+            found = find_missing(extents, evidence, has_holes=has_holes)
+        come = _come_since(segments, found) if _is_trouble(found) else []
+        if come:
+            extents = sorted([*extents, *come])
+            found = find_missing(extents, evidence, has_holes=bool(has_holes))
         # A broker may have appended records before it wrote the evidence.
         end = max(extent.behind for extent in extents)
         if segments[0].log.is_local and any(one.first >= end for one in found):

@@ -23,6 +23,9 @@ def batch(offset: int) -> bytes:
     return kt.batch([kt.Record(value=b"v")] * 5, base_offset=offset)
 
 
+LATE = (f"{5:020}", f"{10:020}")  # segments that a listing lacks
+
+
 def once_listed(monkeypatch: pytest.MonkeyPatch, folder: Path, change: Callable[[], Any]) -> None:
     """Change a folder after a reader has listed it, once."""
     listed = Location.listed
@@ -120,3 +123,29 @@ def test_commands_raise_no_alarm_while_a_broker_writes(
     finally:
         stopped.set()
         writer.join()
+
+
+@pytest.mark.parametrize("command", ["info", "report"])
+def test_a_listing_that_lacks_segments_made_meanwhile_is_no_alarm(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A folder to which files are added is listed with a later one, and without earlier ones."""
+    folder = write_partition(tmp_path, {5 * number: batch(5 * number) for number in range(5)})
+    listed = Location.listed
+    monkeypatch.setattr(
+        Location,
+        "listed",
+        lambda self, path, **more: [
+            file for file in listed(self, path, **more) if file.base_name[:20] not in LATE
+        ],
+    )
+    words = [command, "--format", "json", str(tmp_path)] + ["--quick"] * (command == "report")
+    assert main(words) == 0
+    assert capsys.readouterr().err == ""
+    for name in LATE:
+        (folder / f"{name}.log").unlink()
+    assert main(words) == 1
+    assert "offsets 5 to 14 are missing" in capsys.readouterr().err
