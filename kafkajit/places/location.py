@@ -32,6 +32,7 @@ from kafkajit.storage.stored_file import (
     stored_as,
     with_names,
 )
+from kafkajit.system.whole_listing import whole_listing
 
 GLOB = re.compile(r"[*?\[{]")
 # Hadoop's names for file systems, and pyarrow's.
@@ -232,7 +233,10 @@ class Location:
         """
         if self._filesystem is None:
             report_dangling_links(folder, self.report)
-        found = list(with_names(self._opened.get_file_info(FileSelector(folder)), self.report))
+            infos = whole_listing(folder, lambda: self._opened.get_file_info(FileSelector(folder)))
+        else:
+            infos = self._opened.get_file_info(FileSelector(folder))
+        found = list(with_names(infos, self.report))
         if any(map(_is_unfinished_change, found)):
             # Its new files are not read, and old ones may be gone.
             self.report(

@@ -12,6 +12,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 
 from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory
+from kafkajit.system.whole_listing import whole_listing
 
 logger = logging.getLogger("kafkajit")
 
@@ -76,10 +77,15 @@ class StoredFile:
     def beside(self) -> list[StoredFile]:
         """The files in its folder."""
         prefix = self.path.removesuffix(self.key)
-        folder = FileSelector(self.key.rpartition("/")[0])
+        folder = self.key.rpartition("/")[0]
+
+        def look() -> list[FileInfo]:
+            return [*self._opened.get_file_info(FileSelector(folder))]
+
+        infos = whole_listing(folder, look) if self.is_local else look()
         return [
             stored_as(info, prefix, self.filesystem)
-            for info in with_names(self._opened.get_file_info(folder))
+            for info in with_names(infos)
             if info.type == FileType.File
         ]
 

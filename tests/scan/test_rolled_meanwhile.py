@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow.fs import FileInfo
+from pyarrow.fs import FileInfo, FileSelector, LocalFileSystem
 from scanning import write_partition
 
 import kafkajit
@@ -84,7 +85,13 @@ def test_the_size_of_a_log_at_rest_is_not_asked_for_again(
         (folder / f"{offset:020}.log").write_bytes(batch(offset))
     for path in folder.iterdir():
         os.utime(path, (1_700_000_000, 1_700_000_000))
-    monkeypatch.setattr("kafkajit.places.locations.os.stat", lambda _: pytest.fail("asked"))
+    stat = os.stat
+    monkeypatch.setattr(
+        "kafkajit.places.locations.os.stat",
+        lambda path, **more: (
+            pytest.fail("asked") if str(path).endswith(".log") else stat(path, **more)
+        ),
+    )
     assert len(find_segments([str(folder)])[0]) == 3
 
 
@@ -149,3 +156,46 @@ def test_a_listing_that_lacks_segments_made_meanwhile_is_no_alarm(
         (folder / f"{name}.log").unlink()
     assert main(words) == 1
     assert "offsets 5 to 14 are missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["grep", "tail", "export"])
+def test_a_listing_that_lacks_segments_made_meanwhile_is_not_used(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The system has the last of five segments in its list, and not two that were made before."""
+    folder = write_partition(tmp_path / "logs", {5 * at: batch(5 * at) for at in range(5)})
+    once = [True]
+
+    def torn(entries: list[Any], name_of: Callable[[Any], str]) -> list[Any]:
+        if not once or not any(name_of(entry).endswith(".log") for entry in entries):
+            return entries
+        once.clear()
+        (folder / "made.meanwhile").touch()
+        return [entry for entry in entries if name_of(entry)[:20] not in LATE]
+
+    class Disk:
+        def get_file_info(self, asked: Any) -> list[FileInfo]:
+            found = LocalFileSystem().get_file_info(asked)
+            return torn(found, attrgetter("base_name")) if type(asked) is FileSelector else found
+
+    listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: torn(listdir(path), str))
+    monkeypatch.setattr(Location, "_opened", Disk())
+    out = tmp_path / "out.csv"
+    words = {
+        "grep": ["grep", "-c", "v", str(folder)],
+        "tail": ["tail", "-n", "all", str(folder)],
+        "export": ["export", str(folder), "-o", str(out)],
+    }[command]
+    assert main(words) == 0
+    found = capsys.readouterr()
+    assert found.err == ""
+    assert not once
+    assert {
+        "grep": lambda: found.out.split()[-1] == "25",
+        "tail": lambda: len(found.out.splitlines()) == 25,
+        "export": lambda: len(out.read_text().splitlines()) == 26,
+    }[command]()

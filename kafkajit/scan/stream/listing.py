@@ -23,6 +23,7 @@ from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.source import as_bytes, check_regular
 from kafkajit.storage.stored_file import StoredFile
+from kafkajit.system.whole_listing import whole_listing
 
 # File systems count time in steps: what has just been changed may change again unnoticed.
 STEP_NS = 2_000_000_000
@@ -57,9 +58,12 @@ class Listing:
 
 def list_folder(folder: str) -> Listing:
     """List a partition's folder of this machine."""
-    listed_ns = time.time_ns()
-    modified_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
-    names = sorted(os.listdir(folder))  # noqa: PTH208
+
+    def look() -> tuple[int, int, list[str]]:
+        now, modified_ns = time.time_ns(), os.stat(folder).st_mtime_ns  # noqa: PTH116
+        return now, modified_ns, sorted(os.listdir(folder))  # noqa: PTH208
+
+    listed_ns, modified_ns, names = whole_listing(folder, look)
     refuse_kafscale(f"{folder}/{name}" for name in names)
     files = {
         file.path: file
