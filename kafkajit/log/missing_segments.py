@@ -131,7 +131,7 @@ def _come_since(segments: Sequence[Segment], missing: Iterable[Missing]) -> list
     A listing of a folder in which a broker makes files may have a later one and lack an earlier.
     """
     listed = {one.base_offset for one in segments}
-    if not segments[0].log.is_local:
+    if not segments[0].log.is_local or _has_tiered(segments):
         return []
     try:
         return [
@@ -140,7 +140,7 @@ def _come_since(segments: Sequence[Segment], missing: Iterable[Missing]) -> list
             if one.base_offset not in listed
             if any(gap.first <= one.base_offset <= gap.last for gap in missing)
         ]
-    except FileNotFoundError:
+    except (FileNotFoundError, KafkaJitError):
         return []
 
 
