@@ -27,12 +27,12 @@ from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.storage.stored_file import (
     StoredFile,
+    infos_in,
     report_dangling_links,
     report_unread,
     stored_as,
     with_names,
 )
-from kafkajit.system.whole_listing import whole_listing
 
 GLOB = re.compile(r"[*?\[{]")
 # Hadoop's names for file systems, and pyarrow's.
@@ -233,9 +233,7 @@ class Location:
         """
         if self._filesystem is None:
             report_dangling_links(folder, self.report)
-            infos = whole_listing(folder, lambda: self._opened.get_file_info(FileSelector(folder)))
-        else:
-            infos = self._opened.get_file_info(FileSelector(folder))
+        infos = infos_in(folder, self._opened, is_local=self._filesystem is None)
         found = list(with_names(infos, self.report))
         if any(map(_is_unfinished_change, found)):
             # Its new files are not read, and old ones may be gone.

@@ -78,11 +78,7 @@ class StoredFile:
         """The files in its folder."""
         prefix = self.path.removesuffix(self.key)
         folder = self.key.rpartition("/")[0]
-
-        def look() -> list[FileInfo]:
-            return [*self._opened.get_file_info(FileSelector(folder))]
-
-        infos = whole_listing(folder, look) if self.is_local else look()
+        infos = infos_in(folder, self._opened, is_local=self.is_local)
         return [
             stored_as(info, prefix, self.filesystem)
             for info in with_names(infos)
@@ -101,6 +97,17 @@ class StoredFile:
     @property
     def _opened(self) -> FileSystem | RemoteStore:
         return self.filesystem or LocalFileSystem()
+
+
+def infos_in(
+    folder: str, filesystem: FileSystem | RemoteStore, *, is_local: bool
+) -> Iterable[FileInfo]:
+    """The files and folders in a folder; those of this machine as they are at one moment."""
+
+    def look() -> Iterable[FileInfo]:
+        return filesystem.get_file_info(FileSelector(folder))
+
+    return whole_listing(folder, look) if is_local else look()
 
 
 def report_unread(name: str, why: str) -> None:
