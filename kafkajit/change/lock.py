@@ -54,6 +54,26 @@ def log_dirs_of(folder: str | os.PathLike[str]) -> Path:
     return path.parent if is_partition else path
 
 
+def broker_folder_of(path: Path) -> Path | None:
+    """The broker's folder that a path is or lies in, if it has one around it.
+
+    All folders in a broker's folder must be partitions': with another one it does not start.
+    """
+    real = Path(os.path.realpath(path))  # Path.resolve has an error of its own for loops of links
+    around = (real, *real.parents)
+    return next((folder for folder in around if (folder / META_PROPERTIES).exists()), None)
+
+
+def check_is_no_part_of_a_broker(root: Path) -> None:
+    """Raise if a folder for new partitions lies in a broker's folder, instead of being one."""
+    folder = broker_folder_of(root)
+    if folder is not None and folder != Path(os.path.realpath(root)):
+        raise ValueError(
+            f"{root} is in {folder}, a broker's folder (it has {META_PROPERTIES}): name that one, "
+            "in which the command makes the partitions' folders"
+        )
+
+
 class FolderLock:
     """The lock of a log.dirs folder, held while logs in it are changed.
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.types as pt
 
+from kafkajit.change.lock import check_is_no_part_of_a_broker
 from kafkajit.errors import did_you_mean
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.produce.commit import locked, partitions_in
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.produce.unmarked import OPEN
 from kafkajit.schema import RECORD_COLUMNS
-from kafkajit.state.meta_properties import META_PROPERTIES, check_is_no_part_of_a_broker
+from kafkajit.state.meta_properties import META_PROPERTIES
 
 _Kind = Callable[[pa.DataType], bool]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -36,26 +35,6 @@ _TRIMMED = "".join(map(chr, range(33)))  # what String.trim removes
 
 class _MalformedEscapeError(ValueError):
     """A backslash and u are not followed by four hexadecimal digits."""
-
-
-def broker_folder_of(path: Path) -> Path | None:
-    """The broker's folder that a path is or lies in, if it has one around it.
-
-    All folders in a broker's folder must be partitions': with another one it does not start.
-    """
-    real = path.resolve()
-    around = (real, *real.parents)
-    return next((folder for folder in around if (folder / META_PROPERTIES).exists()), None)
-
-
-def check_is_no_part_of_a_broker(root: Path) -> None:
-    """Raise if a folder for new partitions lies in a broker's folder, instead of being one."""
-    folder = broker_folder_of(root)
-    if folder is not None and folder != root.resolve():
-        raise ValueError(
-            f"{root} is in {folder}, a broker's folder (it has {META_PROPERTIES}): name that one, "
-            "in which the command makes the partitions' folders"
-        )
 
 
 def read_meta_properties(source: Any) -> pa.Table:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.change.files import read_regular, say_where
+from kafkajit.change.lock import broker_folder_of
 from kafkajit.errors import LockedError
 from kafkajit.places.location import filesystem_at, shown
 from kafkajit.scan.export.journal import (
@@ -27,7 +28,7 @@ from kafkajit.scan.export.journal import (
     is_entry,
 )
 from kafkajit.scan.export.output import OutputFolder
-from kafkajit.state.meta_properties import META_PROPERTIES, broker_folder_of
+from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.system.durable import sync_all
 from kafkajit.system.file_lock import try_lock
 from kafkajit.system.new_file import NewFile, open_lock_file, open_new, rename_to_new

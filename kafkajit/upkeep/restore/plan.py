@@ -15,13 +15,12 @@ from types import MappingProxyType
 
 from kafkajit.change.files import local_folder
 from kafkajit.change.journal import logs_in
-from kafkajit.change.lock import FolderLock
+from kafkajit.change.lock import FolderLock, check_is_no_part_of_a_broker
 from kafkajit.change.partition_plan import UpkeepPlan
 from kafkajit.errors import CorruptCheckpointError, KafkaJitError, RemoteStorageError
 from kafkajit.format.moment import Time, python_time
 from kafkajit.places.location import absolute
 from kafkajit.places.private_keys import PrivateKeys
-from kafkajit.state.meta_properties import check_is_no_part_of_a_broker
 from kafkajit.upkeep.restore.kept_segments import DAMAGED
 from kafkajit.upkeep.restore.options import RestoreOptions
 from kafkajit.upkeep.restore.partition_restoration import PartitionRestoration, partition_plan
