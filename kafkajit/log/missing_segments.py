@@ -128,7 +128,7 @@ def _end_now(segment: Segment) -> int | None:
 def _come_since(segments: Sequence[Segment], missing: Iterable[Missing]) -> list[Extent]:
     """The segments with missing offsets that a folder has now.
 
-    A listing of a folder in which a broker makes files may have a later one and lack an earlier.
+    The list of a folder that never rests may have a later one and lack an earlier one.
     """
     listed = {one.base_offset for one in segments}
     if not segments[0].log.is_local or _has_tiered(segments):

@@ -156,8 +156,8 @@ def _check_arguments(name: str, count: int, named: Mapping[str, object]) -> None
     elif twice := sorted(set(named).intersection(known[:count])):
         problem = f"was given the argument {twice[0]} twice"
     else:
-        required = {p.name for p in parameters[count:] if p.default is Parameter.empty}
-        missing = [argument for argument in known if argument in required.difference(named)]
+        required = [p.name for p in parameters[count:] if p.default is Parameter.empty]
+        missing = [argument for argument in required if argument not in named]
         if not missing:
             return
         problem = f"was not given {', '.join(missing)}"

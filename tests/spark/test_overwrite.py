@@ -72,8 +72,8 @@ def test_sql_does_what_it_does_to_parquet(
         write(rows(spark, 0, 1), folder, kind, "append")
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW target USING {kind} OPTIONS (path '{folder}')")
         with setting(spark, SESSION, session):
-            spark.sql(f"{insert} target (value, topic, partition) "
-                      "SELECT value, topic, partition FROM new_rows")  # fmt: skip
+            columns = "value, topic, partition"
+            spark.sql(f"{insert} target ({columns}) SELECT {columns} FROM new_rows")
         left[kind] = counts(spark, folder, kind)
     for view in ("new_rows", "target"):
         spark.catalog.dropTempView(view)

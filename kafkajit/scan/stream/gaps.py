@@ -39,6 +39,8 @@ class Gaps:
 
     def end_before(self, place: Place, partition: Partition, first: int, end: int) -> int:
         """The end of what may be read now of the offsets from `first` up to `end`."""
+        if first >= end:
+            return end
         segments = _segments(partition, first, end)
         folder = partition.listing.folder
         finished = next(_unfinished(segments), end)

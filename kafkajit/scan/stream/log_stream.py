@@ -369,7 +369,7 @@ class LogStream:
             leap = partition.leap if first >= partition.end_offset else None
             if leap is not None:  # what is before it has been read
                 self._reports.loss(leap, folder)
-            end = self._gaps.end_before(place, partition, first, end) if first < end else end
+            end = self._gaps.end_before(place, partition, first, end)
         else:
             end = min(end, behind)
             self._gaps.report(place, partition, first, end)
