@@ -299,6 +299,22 @@ def test_a_preallocated_segment_grows_within_its_size(orders: Path) -> None:
     assert query.restart().offsets() == []
 
 
+def test_a_batch_is_seen_that_came_within_a_tick_of_the_files_clock(orders: Path) -> None:
+    log = orders / log_name(0)
+    size = log.stat().st_size
+    os.truncate(log, 1 << 20)
+    when = log.stat().st_mtime_ns
+    os.utime(orders, (1, 1))  # so it is not listed again
+    query = started(orders)
+    assert query.offsets() == list(range(10))
+    assert query.offsets() == []
+    with log.open("r+b") as file:
+        file.seek(size)
+        file.write(data(10, 2))
+    os.utime(log, ns=(when, when))
+    assert query.offsets() == [10, 11]
+
+
 def test_segments_roll(orders: Path) -> None:
     query = started(orders)
     append(orders, data(10, 2))

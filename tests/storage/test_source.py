@@ -17,7 +17,7 @@ import kafkajit
 import kafkajit.reader
 import kafkajit.storage.source
 from kafkajit import testing as kt
-from kafkajit.storage.source import RangeReader, Source, as_bytes, into_memory, whole
+from kafkajit.storage.source import RangeReader, Source, as_bytes, into_memory, open_file, whole
 
 LOG = kt.batch([kt.Record(b"k", b"v")] * 3, base_offset=5)
 
@@ -362,3 +362,15 @@ def test_what_is_no_file_is_refused_by_name_and_not_waited_for(
     NO_FILES[kind](Path(f"{0:020}.log"))
     with pytest.raises(OSError, match=f"{0:020}.log is {kind}, not a file"):
         reader(folder / f"{0:020}.log")
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_what_is_no_file_is_not_even_opened(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening has effects: it lets the writer of a FIFO go on, and rewinds a tape."""
+    monkeypatch.chdir(tmp_path)
+    NO_FILES[kind](Path("made"))
+    monkeypatch.setattr(os, "open", lambda *_: pytest.fail("opened"))
+    with pytest.raises(OSError, match=f"made is {kind}, not a file"):
+        open_file(Path("made"))
