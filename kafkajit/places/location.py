@@ -233,8 +233,8 @@ class Location:
         """
         if self._filesystem is None:
             report_dangling_links(folder, self.report)
-        infos = infos_in(folder, self._opened, is_local=self._filesystem is None)
-        found = list(with_names(infos, self.report))
+        is_local = self._filesystem is None
+        found = infos_in(folder, self._opened, self.report, is_local=is_local)
         if any(map(_is_unfinished_change, found)):
             # Its new files are not read, and old ones may be gone.
             self.report(

@@ -25,7 +25,7 @@ logger = logging.getLogger("kafkajit")
 # Seconds before the next tries, each by chance half as long or half as long again.
 _PAUSES = (1.0, 2.0, 4.0)
 # The names that a listing request returns at most, in S3, GCS and most others.
-_PAGE = 1000
+PAGE = 1000
 
 # Parts of the messages of pyarrow's file systems, and of the services behind them.
 _THROTTLED = re.compile(
@@ -89,7 +89,7 @@ class RemoteStore:
         place = asked.base_dir if isinstance(asked, FileSelector) else ", ".join(asked)
         found: list[FileInfo] = self.ask(lambda: self.filesystem.get_file_info(asked), place)
         is_listing = isinstance(asked, FileSelector)
-        self.requests.add(max(1, -(-len(found) // _PAGE)) if is_listing else len(found))
+        self.requests.add(max(1, -(-len(found) // PAGE)) if is_listing else len(found))
         return found
 
     def open_input_file(self, key: str) -> RemoteFile:

@@ -10,9 +10,9 @@ from functools import cache
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
-from kafkajit.storage.remote_store import RemoteStore, Requests
+from kafkajit.storage.remote_store import PAGE, RemoteStore, Requests
 from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory
-from kafkajit.system.whole_listing import whole_listing
+from kafkajit.system.whole_listing import whole_listing, whole_pages
 
 logger = logging.getLogger("kafkajit")
 
@@ -80,9 +80,7 @@ class StoredFile:
         folder = self.key.rpartition("/")[0]
         infos = infos_in(folder, self._opened, is_local=self.is_local)
         return [
-            stored_as(info, prefix, self.filesystem)
-            for info in with_names(infos)
-            if info.type == FileType.File
+            stored_as(info, prefix, self.filesystem) for info in infos if info.type == FileType.File
         ]
 
     def above(self, name: str) -> StoredFile | None:
@@ -100,14 +98,24 @@ class StoredFile:
 
 
 def infos_in(
-    folder: str, filesystem: FileSystem | RemoteStore, *, is_local: bool
-) -> Iterable[FileInfo]:
-    """The files and folders in a folder; those of this machine as they are at one moment."""
+    folder: str,
+    filesystem: FileSystem | RemoteStore,
+    report: Callable[[str, str], None] | None = None,
+    *,
+    is_local: bool,
+) -> list[FileInfo]:
+    """The files and folders in a folder as they are at one moment, if their names are UTF-8."""
+    unread: dict[str, str] = {}
 
-    def look() -> Iterable[FileInfo]:
-        return filesystem.get_file_info(FileSelector(folder))
+    def look() -> list[FileInfo]:
+        unread.clear()
+        listed = filesystem.get_file_info(FileSelector(folder))
+        return list(with_names(listed, unread.__setitem__))
 
-    return whole_listing(folder, look) if is_local else look()
+    found = whole_listing(folder, look) if is_local else whole_pages(look, PAGE)
+    for name, why in unread.items():
+        (report or report_unread)(name, why)
+    return found
 
 
 def report_unread(name: str, why: str) -> None:
@@ -121,7 +129,7 @@ def _warn_once(text: str) -> None:
 
 
 def with_names(
-    listed: Iterable[FileInfo], report: Callable[[str, str], None] = report_unread
+    listed: Iterable[FileInfo], report: Callable[[str, str], None]
 ) -> Iterator[FileInfo]:
     """The files and folders whose names are UTF-8: all that Kafka writes are."""
     for info in listed:
