@@ -8,76 +8,35 @@ log must still have it, unless
 - compaction has removed it, or changed it: a cleaner keeps the first and the last offset of a
   batch, and puts no other batch in place of one that it removes.
 
-A log that begins after what was read cannot show that batch. So whoever reads on keeps the topic's
-id, too: a topic that was made again has another one. Kafka before 2.8 and copies of a log lack it.
+Where that batch is gone, the topic's id and its leader epochs decide: a topic that was made again
+has another id, and a log that was truncated has other epochs from there on. Kafka before 2.8 and
+copies of a log lack the id.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
 
 from kafkajit.errors import CorruptCheckpointError, OffsetOutOfRangeError
 from kafkajit.format.layout import DELETE_HORIZON_MASK
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.format.tiered_names import object_name
+from kafkajit.log.footing import Epochs, Footing, ReadBatch, agreed_up_to, truncated_text
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.segment import Segment
-from kafkajit.log.tiered_segments import topic_id_beside
+from kafkajit.log.tiered_segments import epochs_of, topic_id_beside
+from kafkajit.places.tiered_files import TieredFile
 from kafkajit.records.batches import Batches
+from kafkajit.state.leader_epochs import LEADER_EPOCHS
+from kafkajit.state.partition_metadata import PARTITION_METADATA
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import DROPMALFORMED
 from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
-
-
-class ReadBatch(NamedTuple):
-    """The batch that has the last offset that was read."""
-
-    base_offset: int
-    last_offset: int
-    crc: int
-    size: int
-    position: int  # in its segment, unless a cleaner has moved it
-    leader_epoch: int = -1  # unknown in messages of v0 and v1, and in older journals
-
-    @classmethod
-    def of(cls, batches: Batches, row: int = 0) -> ReadBatch:
-        """One of these batches."""
-        header = batches.header[row]
-        return cls(
-            int(header["baseOffset"]),
-            int(batches.last_offset[row]),
-            int(header["crc"]),
-            int(batches.size_in_bytes[row]),
-            int(batches.position[row]),
-            int(header["partitionLeaderEpoch"]),
-        )
-
-    def is_same(self, other: ReadBatch) -> bool:
-        """Whether two batches are one, wherever it lies, as far as their headers tell.
-
-        The checksum does not cover the epoch: a copy may have the same records under another one.
-
-        >>> ReadBatch(0, 3, 77, 100, 0, 5).is_same(ReadBatch(0, 3, 77, 100, 900, -1))
-        True
-        >>> ReadBatch(0, 3, 77, 100, 0, 5).is_same(ReadBatch(0, 3, 77, 100, 0, 6))
-        False
-        """
-        epochs = {self.leader_epoch, other.leader_epoch}
-        return self[:4] == other[:4] and (len(epochs) == 1 or -1 in epochs)
-
-
-class Footing(NamedTuple):
-    """The ground of a position in a log: it tells the log from another one with such offsets."""
-
-    topic_id: str | None = None  # if it is known
-    last: ReadBatch | None = None  # the batch before the position, if there is one
-    # The newest leader epochs before the position, and the offsets at which they begin.
-    epochs: tuple[tuple[int, int], ...] = ()
-    log_start: int | None = None  # the first offset of the log
 
 
 def batch_at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | None:
@@ -94,38 +53,50 @@ def batch_at(segments: Sequence[Segment], offset: int, position: int) -> ReadBat
     return None if batch is None or batch.last_offset < offset else batch
 
 
-def topic_id_of(segments: Sequence[Segment]) -> str | None:
-    """The id of a log's topic, by partition.metadata or the names of tiered objects, if known.
+def footing_of(segments: Sequence[Segment]) -> Footing:
+    """The ground of the positions in a log as it is now, except for their last batches.
 
-    >>> topic_id_of([])
+    >>> footing_of([])
+    Footing(topic_id=None, last=None, epochs=(), log_start=None)
     """
+    topic_id: str | None = None
+    beside: dict[str, StoredFile] = {}
     for log in {segment.log.folder: segment.log for segment in segments}.values():
         tiered = object_name(log.path)
         if tiered is not None:
-            return tiered.topic_id
-        try:
-            found = topic_id_beside(log, {})
-        except CorruptCheckpointError as error:
-            logger.warning("%s: the topic's id is not known", error)
+            topic_id = topic_id or tiered.topic_id
             continue
-        if found is not None:
-            return found
-    return None
+        beside |= {file.path: file for file in log.beside()}
+        if topic_id is None and f"{log.folder}/{PARTITION_METADATA}" in beside:
+            try:
+                topic_id = topic_id_beside(log, beside)
+            except CorruptCheckpointError as error:
+                logger.warning("%s: the topic's id is not known", error)
+    epochs = _epochs_at_end(segments[-1].log, beside) if segments else ()
+    start = min((one.base_offset for one in segments if one.log.size and one.cut), default=None)
+    return Footing(topic_id, None, epochs, start)
+
+
+def _epochs_at_end(last: StoredFile, beside: Mapping[str, StoredFile]) -> Epochs:
+    """The leader epochs up to a log's end, as far as they are noted."""
+    if not isinstance(last, TieredFile) and f"{last.folder}/{LEADER_EPOCHS}" not in beside:
+        return ()
+    try:
+        return tuple(epochs_of(last, beside))
+    except FileNotFoundError:  # a broker has removed it meanwhile
+        return ()
 
 
 def check_resumed(
-    segments: Sequence[Segment],
-    next_offset: int,
-    last: ReadBatch | None,
-    topic_id: str | None = None,
+    segments: Sequence[Segment], next_offset: int, read: Footing, now: Footing
 ) -> Range:
     """Check that a log is the one that was read up to an offset.
 
     Args:
         segments: of the log.
         next_offset: up to which it was read.
-        last: the batch that was read last, if it is known.
-        topic_id: the id of the topic that was read, if it is known.
+        read: what that position stands on, as far as it is known.
+        now: what positions in the log stand on now.
 
     Returns:
         The offsets from the next one on that retention has removed meanwhile.
@@ -133,11 +104,11 @@ def check_resumed(
     Raises:
         OffsetOutOfRangeError: it is another log, or was truncated.
     """
-    found_id = None if topic_id is None else topic_id_of(segments)
-    if found_id not in (None, topic_id):
+    last = read.last
+    if read.topic_id is not None and now.topic_id not in (None, read.topic_id):
         raise OffsetOutOfRangeError(
-            f"the topic was made again: its id is {found_id}, and that of the log that was read "
-            f"is {topic_id}",
+            f"the topic was made again: its id is {now.topic_id}, and that of the log that was "
+            f"read is {read.topic_id}",
             path=segments[0].log.folder,
         )
     there = None if last is None else _at(segments, last.last_offset, last.position)
@@ -146,6 +117,14 @@ def check_resumed(
     begin = min(segment.base_offset for segment in segments)
     wanted = next_offset - 1 if last is None else last.last_offset
     found = next(_from(segments, wanted), None)
+    if last is not None and found is not None and ReadBatch.of(found).is_same(last):
+        return NOTHING
+    if read.topic_id is not None and read.topic_id == now.topic_id:
+        agreed = agreed_up_to(read.epochs, next_offset, now.epochs, MAX_INT64)
+        if agreed is not None and agreed < next_offset:
+            raise OffsetOutOfRangeError(
+                truncated_text(agreed, read.epochs, now.epochs), path=segments[0].log.folder
+            )
     end = max(segment.base_offset for segment in segments)
     if found is None and end < next_offset:
         raise _another(segments, f"it ends before offset {next_offset}, up to which it was read")
@@ -175,10 +154,11 @@ def may_be(found: Batches, last: ReadBatch) -> bool:
     here = ReadBatch.of(found)
     if here[:4] == last[:4]:
         return True
+    epochs = {here.leader_epoch, last.leader_epoch}
     if found.is_message[0]:  # a set of messages gives only its last offset
         return here.last_offset > last.last_offset
-    if here.base_offset > last.last_offset:
-        return True
+    if here.base_offset > last.last_offset:  # a leader's epoch is higher than those before it
+        return -1 in epochs or here.leader_epoch >= last.leader_epoch
     offsets = here.last_offset - here.base_offset + 1
     lacks_records = found.header["recordsCount"][0] < offsets
     # A cleaner notes in batches of tombstones and markers when it may remove them.

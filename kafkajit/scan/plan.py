@@ -27,10 +27,10 @@ from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.format.ranges import ALL, Range
+from kafkajit.log.footing import Footing
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.overlaps import served
-from kafkajit.log.resumption import Footing
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
 from kafkajit.places.location import READABLE_NAME, shown

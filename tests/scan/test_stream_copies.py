@@ -17,7 +17,7 @@ from partitions import data, log_name
 from streaming import Query, append, started, stream_options
 
 from kafkajit.errors import LeftOutError, OffsetOutOfRangeError
-from kafkajit.log.resumption import Footing
+from kafkajit.log.footing import Footing
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition
 

@@ -239,9 +239,7 @@ def _export_partition(
     known = output.journal
     passed = Passed(
         known.next_offset,
-        known.last,
-        topic_id=known.topic_id,
-        log_start=known.log_start,
+        read=known.footing,
         missing=list(known.missing),
         behind=list(known.gaps),
     )
@@ -255,8 +253,8 @@ def _export_partition(
             closed = files.close()
             new = tuple(ExportedFile(file.written, file.name, file.size) for file in closed)
             before, now = output.journal, passed.journal()
-            if new or replace(before, last=None, files=(), rounds=0) != now:
-                output.commit(replace(now, last=last_batch(log, passed), files=new))
+            if new or replace(before.with_last(None), files=(), rounds=0) != now:
+                output.commit(replace(now.with_last(last_batch(log, passed)), files=new))
         except BaseException as error:
             say_where(error, Path(folder.path))
             files.abandon()

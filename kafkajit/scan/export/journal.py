@@ -25,7 +25,7 @@ from typing import Any
 
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
-from kafkajit.log.resumption import ReadBatch
+from kafkajit.log.footing import Footing, ReadBatch
 from kafkajit.scan.export.known_damage import KnownDamage
 from kafkajit.state.uuid import parse_uuid
 from kafkajit.walk.damage import PERMISSIVE
@@ -55,9 +55,9 @@ class Journal:
     """The progress of a partition, and the files of its last round."""
 
     next_offset: int | None = None
-    last: ReadBatch | None = None  # that has the offset before; unknown in older journals
-    topic_id: str | None = None  # as the log's, unknown in older journals
-    log_start: int | None = None  # when the export began; unknown in older journals
+    # What the offset stands on, as far as the journal's version knew; its start is that of the log
+    # when the export began.
+    footing: Footing = field(default_factory=Footing)
     gaps: tuple[KnownDamage, ...] = ()  # after the last record
     missing: tuple[Range, ...] = ()  # offsets that the log lacked
     files: tuple[ExportedFile, ...] = ()  # of the last round
@@ -67,6 +67,9 @@ class Journal:
     def with_begun(self, name: str) -> Journal:
         return replace(self, begun=(*self.begun, name))
 
+    def with_last(self, batch: ReadBatch | None) -> Journal:
+        return replace(self, footing=self.footing._replace(last=batch))
+
     def encoded(self, identity: Mapping[str, Any], parent: str | None) -> bytes:
         """An entry with this state, after the entry of that name."""
         document = {
@@ -74,9 +77,10 @@ class Journal:
             "parent": parent,
             "options": identity,
             "next": self.next_offset,
-            "last": self.last,
-            "topicId": self.topic_id,
-            "logStart": self.log_start,
+            "last": self.footing.last,
+            "topicId": self.footing.topic_id,
+            "epochs": self.footing.epochs,
+            "logStart": self.footing.log_start,
             "gaps": self.gaps,
             "missing": self.missing,
             "files": [[file.written, file.final, file.size] for file in self.files],
@@ -214,9 +218,12 @@ class FileNames:
                 known["parent"],
                 Journal(
                     known["next"],
-                    _batch_in(known.get("last")),
-                    known.get("topicId"),
-                    known.get("logStart"),
+                    Footing(
+                        known.get("topicId"),
+                        _batch_in(known.get("last")),
+                        tuple((epoch, first) for epoch, first in known.get("epochs", ())),
+                        known.get("logStart"),
+                    ),
                     tuple(KnownDamage(*gap) for gap in known["gaps"]),
                     tuple(Range(first, last) for first, last in known.get("missing", ())),
                     tuple(ExportedFile(*file) for file in known["files"]),
@@ -233,10 +240,12 @@ class FileNames:
         return entry
 
     def _are_ours(self, journal: Journal) -> bool:
+        id_, last, epochs, log_start = journal.footing
         return (
-            all(one is None or _is_number(one) for one in (journal.next_offset, journal.log_start))
-            and (journal.topic_id is None or parse_uuid(journal.topic_id) is not None)
-            and _is_batch(journal.last)
+            all(one is None or _is_number(one) for one in (journal.next_offset, log_start))
+            and (id_ is None or parse_uuid(id_) is not None)
+            and _is_batch(last)
+            and all(_is_number(number) for epoch in epochs for number in epoch)
             and all(_is_number(offset) for lacking in journal.missing for offset in lacking)
             and type(journal.rounds) is int
             and all(self.has_final(file.final) for file in journal.files)

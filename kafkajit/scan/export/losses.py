@@ -8,9 +8,10 @@ from dataclasses import replace
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.amounts import offsets_are, offsets_text
 from kafkajit.format.ranges import ALL, Range
+from kafkajit.log.footing import Footing
 from kafkajit.log.missing_segments import missing_around, missing_between
 from kafkajit.log.overlap_losses import lost_offsets
-from kafkajit.log.resumption import ReadBatch, check_resumed, has_any
+from kafkajit.log.resumption import check_resumed, has_any
 from kafkajit.log.segment import Segment
 from kafkajit.places.tiered_files import TieredFile
 
@@ -18,19 +19,14 @@ _ANOTHER = "export it into another folder"
 
 
 def check_continued(
-    segments: Sequence[Segment], next_offset: int, last: ReadBatch | None, topic_id: str | None
+    segments: Sequence[Segment], next_offset: int, read: Footing, now: Footing
 ) -> Range:
     """The offsets that a log has lost since an earlier run; raise if it is another log."""
     try:
-        return check_resumed(segments, next_offset, last, topic_id)
+        return check_resumed(segments, next_offset, read, now)
     except OffsetOutOfRangeError as error:
         error.advice = _ANOTHER
         raise
-
-
-def start_of(segments: Sequence[Segment]) -> int | None:
-    """The offset at which a log begins; None if it is empty."""
-    return min((one.base_offset for one in segments if one.log.size and one.cut), default=None)
 
 
 def losses(

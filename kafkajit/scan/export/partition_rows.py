@@ -27,8 +27,9 @@ from kafkajit.errors import (
 )
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.ranges import NOTHING, Range
+from kafkajit.log.footing import ReadBatch
 from kafkajit.log.open_segment import OpenSegment
-from kafkajit.log.resumption import ReadBatch, batch_at
+from kafkajit.log.resumption import batch_at
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.places.location import shown
@@ -36,7 +37,7 @@ from kafkajit.places.wanted import any_partition
 from kafkajit.scan.export.header_keys import WHY, malformed_keys
 from kafkajit.scan.export.journal import FileNames
 from kafkajit.scan.export.known_damage import known_damage
-from kafkajit.scan.export.losses import check_continued, losses, start_of
+from kafkajit.scan.export.losses import check_continued, losses
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.options import ScanOptions
@@ -167,7 +168,7 @@ def rows_of(
     schema, errors = _schema_to_read(log, reading)
     lost = early = NOTHING
     if begin is not None:
-        lost = check_continued(log.segments, begin, passed.last, passed.topic_id)
+        lost = check_continued(log.segments, begin, passed.read, passed.now)
         early = _early(log, passed, reading)
     if "position" not in schema.names:
         schema = schema.append(pa.field("position", RECORD_COLUMNS["position"].type))
@@ -235,16 +236,16 @@ def rows_of(
 
 def _early(log: PartitionLog, passed: Passed, reading: ScanOptions) -> Range:
     """The wanted offsets before the log's start when the export began."""
-    start = start_of(log.segments)
-    if start is None or passed.log_start is None or start >= passed.log_start:
+    start, begun = passed.now.log_start, passed.read.log_start
+    if start is None or begun is None or start >= begun:
         return NOTHING
-    return Range(start, passed.log_start - 1) & _given(log, reading, None).offsets
+    return Range(start, begun - 1) & _given(log, reading, None).offsets
 
 
 def last_batch(log: PartitionLog, passed: Passed) -> ReadBatch | None:
     """The batch of the last record: a later run looks whether the log still has it."""
     if passed.next_offset is None or passed.position is None:
-        return passed.last
+        return passed.read.last
     try:
         return batch_at(log.segments, passed.next_offset - 1, passed.position)
     except (OSError, EOFError, KafkaJitError):

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.format.ranges import Range
-from kafkajit.log.resumption import ReadBatch, topic_id_of
+from kafkajit.log.footing import MOST_EPOCHS, Footing
+from kafkajit.log.resumption import footing_of
 from kafkajit.log.segment import Segment
 from kafkajit.scan.export.journal import Journal
 from kafkajit.scan.export.known_damage import KnownDamage
-from kafkajit.scan.export.losses import start_of
 
 
 @dataclass
@@ -21,10 +21,10 @@ class Passed:
     """The progress of a reading, with the damage and the malformed records on the way."""
 
     next_offset: int | None = None  # behind the last record
-    last: ReadBatch | None = None  # which the last record of an earlier run is in
     position: int | None = None  # of the batch of the last record that this run has read
-    topic_id: str | None = None  # if it is known
-    log_start: int | None = None  # when the export began
+    # What the earlier runs' position stands on; its start is that of the log when they began.
+    read: Footing = field(default_factory=Footing)
+    now: Footing = field(default_factory=Footing)  # what positions in the log stand on now
     lost: list[str] = field(default_factory=list)  # offsets that the log lacks
     missing: list[Range] = field(default_factory=list)  # between segments, in this run or earlier
     behind: list[KnownDamage] = field(default_factory=list)  # damage behind that record
@@ -36,22 +36,28 @@ class Passed:
 
     def identify(self, segments: Sequence[Segment]) -> None:
         """Note which log is exported from where on, unless an earlier run has done it."""
-        if self.next_offset is None or self.topic_id is None:
-            self.topic_id = topic_id_of(segments)
-        if self.next_offset is None or self.log_start is None:
-            self.log_start = start_of(segments)
+        self.now = footing_of(segments)
+        if self.next_offset is None:
+            self.read = Footing()
+        if self.read.log_start is None:
+            self.read = self.read._replace(log_start=self.now.log_start)
 
     def journal(self) -> Journal:
-        """The progress to keep for a later run."""
+        """The progress to keep for a later run, except for its last batch."""
         if self.next_offset is None:
             return Journal(gaps=tuple(self.behind))
         return Journal(
             self.next_offset,
-            topic_id=self.topic_id,
-            log_start=self.log_start,
+            self._footing(self.next_offset),
             gaps=tuple(self.behind),
             missing=tuple(one for one in self.missing if one.last < self.next_offset),
         )
+
+    def _footing(self, offset: int) -> Footing:
+        # A copy may lack the files that tell, and get them later, or lose them.
+        epochs = tuple(one for one in self.now.epochs if one[1] < offset)[-MOST_EPOCHS:]
+        id_ = self.read.topic_id or self.now.topic_id
+        return Footing(id_, None, epochs or self.read.epochs, self.read.log_start)
 
     def add_malformed(self, offsets: pa.Array, reasons: pa.Array, name: str) -> None:
         """Count malformed records, and keep the first of them."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafkajit.log.resumption import Footing, ReadBatch, may_be
+from kafkajit.log.footing import Footing, ReadBatch, agreed_up_to, truncated_text
+from kafkajit.log.resumption import may_be
 from kafkajit.places.named import Place
-from kafkajit.scan.stream.listing import Epochs
 from kafkajit.scan.stream.partition import Partition
 
 
@@ -93,7 +93,7 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
     if wrong is not None:
         return wrong
     if agreed is not None and agreed < offset:
-        return Parting(agreed, _truncated(agreed, footing.epochs, partition.epochs))
+        return Parting(agreed, truncated_text(agreed, footing.epochs, partition.epochs))
     if last is None or found is None or partition.start_offset > last.last_offset:
         return None
     if may_be(found, last):
@@ -124,53 +124,7 @@ def _short(partition: Partition, footing: Footing, agreed: int | None) -> Partin
     if agreed is None:
         return Parting(None, f"{why}made again")
     if agreed < end:
-        return Parting(agreed, _truncated(agreed, footing.epochs, partition.epochs))
+        return Parting(agreed, truncated_text(agreed, footing.epochs, partition.epochs))
     return Parting(
         end, f"{why}is a copy without its end", is_loss=footing.last is not None, is_short=True
     )
-
-
-def _truncated(agreed: int, read: Epochs, now: Epochs) -> str:
-    epoch = max((one for one, first in now if first <= agreed), default=None)
-    was = max((one for one, first in read if first <= agreed), default=None)
-    return (
-        f"the log was truncated to offset {agreed} and written again: leader epoch {epoch} follows "
-        f"there, and epoch {was} was read"
-    )
-
-
-def agreed_up_to(read: Epochs, offset: int, now: Epochs, end: int) -> int | None:
-    """The offset up to which two histories of one log are the same; None if epochs do not tell.
-
-    Each epoch has one leader, so two logs that have an offset from the same epoch have the same
-    records up to there. Followers find in the same way where to truncate.
-
-    Args:
-        read: the leader epochs of the log that was read, and their first offsets.
-        offset: up to which it was read.
-        now: the leader epochs of the log as it is.
-        end: its end.
-
-    >>> agreed_up_to(((0, 0), (1, 100)), 120, ((0, 0), (1, 100), (2, 110)), 300)
-    110
-    >>> agreed_up_to(((0, 0), (1, 100)), 120, ((0, 0), (2, 90)), 300)
-    90
-    >>> agreed_up_to(((3, 50),), 60, ((5, 55),), 300)
-    55
-    >>> agreed_up_to((), 60, ((5, 55),), 300)
-    """
-    mine, theirs = _ranges(read, offset), _ranges(now, end)
-    for epoch in sorted(mine.keys() & theirs.keys(), reverse=True):
-        first = max(mine[epoch][0], theirs[epoch][0])
-        behind = min(mine[epoch][1], theirs[epoch][1])
-        if first <= behind:  # equal in a log that has lost all of it
-            return behind
-    if read and now and read[-1][0] < now[0][0]:  # all that was read is gone
-        return min(offset, now[0][1])
-    return None
-
-
-def _ranges(epochs: Epochs, end: int) -> dict[int, tuple[int, int]]:
-    """The first offset of each epoch, and the one behind its last."""
-    behind = (*(first for _, first in epochs[1:]), end)
-    return {epoch: (first, until) for (epoch, first), until in zip(epochs, behind, strict=False)}

@@ -14,6 +14,7 @@ from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, UNFINISHED_CHANGE
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import object_name
+from kafkajit.log.footing import Epochs
 from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.location import SEGMENT_NAME
@@ -30,9 +31,6 @@ STEP_NS = 2_000_000_000
 # A broker swaps a compacted segment in within milliseconds.
 _SWAP_SECONDS = 10.0
 _PAUSE_SECONDS = 0.02
-
-# Leader epochs, and the offsets at which they begin.
-Epochs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)

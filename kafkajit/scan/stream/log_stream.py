@@ -17,9 +17,9 @@ from dataclasses import replace
 
 from kafkajit.errors import LeftOutError
 from kafkajit.format.ranges import ALL, Range
+from kafkajit.log.footing import Footing
 from kafkajit.log.missing_segments import missing_around
 from kafkajit.log.overlap_losses import lost_offsets
-from kafkajit.log.resumption import Footing
 from kafkajit.places.named import Place, nothing_of
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
 from kafkajit.scan.plan import Split, offset_for_timestamp

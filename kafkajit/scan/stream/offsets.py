@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kafkajit.log.resumption import Footing, ReadBatch
+from kafkajit.log.footing import Footing, ReadBatch
 from kafkajit.places.named import Place
 
 # Offsets by topic and partition, as in JSON.

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kafkajit.format.ranges import Range
-from kafkajit.log.resumption import Footing, ReadBatch
+from kafkajit.log.footing import MOST_EPOCHS, Epochs, Footing, ReadBatch
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches
 from kafkajit.scan.stream.leaps import Leaps, leap_text
-from kafkajit.scan.stream.listing import STEP_NS, EpochFile, Epochs, Listing
+from kafkajit.scan.stream.listing import STEP_NS, EpochFile, Listing
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.positions import (
     Believed,
@@ -32,8 +32,6 @@ from kafkajit.storage.stored_file import StoredFile
 
 # Where the last reads ended, and the next ones begin.
 _REMEMBERED = 16
-# A position keeps the newest leader epochs. Two histories seldom part before them.
-_EPOCHS = 16
 
 
 class Piece(NamedTuple):
@@ -214,7 +212,7 @@ class Partition:
         if epochs and newest is not None and newest.leader_epoch > epochs[-1][0]:
             epochs += ((newest.leader_epoch, newest.base_offset),)  # a copy's file may be older
         id_ = self.listing.topic_id or None
-        return Footing(id_, newest, epochs[-_EPOCHS:], self.start_offset)
+        return Footing(id_, newest, epochs[-MOST_EPOCHS:], self.start_offset)
 
     @property
     def epochs(self) -> Epochs:

@@ -16,7 +16,7 @@ import numpy as np
 from kafkajit.errors import OK
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD
 from kafkajit.kernel.intrinsics import read_int32
-from kafkajit.log.resumption import ReadBatch
+from kafkajit.log.footing import ReadBatch
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches, frame
 from kafkajit.records.offset_order import has_messages, misplaced, offsets_of, wrong_in

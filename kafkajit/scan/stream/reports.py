@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from kafkajit.errors import KafkaJitError, LeftOutError, OffsetOutOfRangeError
-from kafkajit.log.resumption import Footing
+from kafkajit.log.footing import Footing
 from kafkajit.places.named import Place
 from kafkajit.scan.stream.histories import Parting
 from kafkajit.scan.stream.options import StreamOptions

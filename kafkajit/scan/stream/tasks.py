@@ -21,7 +21,7 @@ from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
-from kafkajit.log.resumption import Footing, ReadBatch
+from kafkajit.log.footing import Footing, ReadBatch
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.plan import Split

@@ -16,6 +16,7 @@ from kafkajit.cli import main
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.ranges import Range
 from kafkajit.scan.export.passed import Passed
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, leader_epochs_text
 
 Batches = dict[int, list[tuple[int, int, str]]]  # segments: first offset, records, their content
 
@@ -265,6 +266,55 @@ def test_a_topic_without_an_id_continues_and_its_id_stays(log: Path) -> None:
     assert export(log) == 1
 
 
+def set_epochs(log: Path, *epochs: tuple[int, int]) -> None:
+    (log / LEADER_EPOCHS).write_bytes(leader_epochs_text(epochs))
+
+
+def test_epochs_tell_of_a_truncation_when_the_last_batch_is_gone(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The records from offset 12 on are of another history, and a cleaner has taken the rest."""
+    set_id(log, FIRST_ID)
+    set_epochs(log, (0, 0), (3, 18))
+    assert export(log) == 0  # which takes the id and the epochs
+    for segments in ({0: [(0, 5, "a"), (22, 5, "b")]}, {22: [(22, 5, "b")]}):
+        write(log, segments)
+        set_id(log, FIRST_ID)
+        set_epochs(log, (0, 0), (4, 12))
+        capsys.readouterr()
+        assert export(log) == 1
+        assert capsys.readouterr().err == (
+            "kafkajit export: OffsetOutOfRangeError: the log was truncated to offset 12 and "
+            "written again: leader epoch 4 follows there, and epoch 0 was read in "
+            f"{log}: export it into another folder\n"
+        )
+    assert exported(log) == BEFORE
+
+
+def test_a_log_with_new_epochs_behind_what_was_read_continues(log: Path) -> None:
+    set_id(log, FIRST_ID)
+    set_epochs(log, (0, 0), (3, 18))
+    assert export(log) == 0
+    write(log, {0: [(0, 5, "a"), (8, 1, "a"), (20, 5, "a")], 25: []})
+    set_id(log, FIRST_ID)
+    set_epochs(log, (3, 18), (4, 20), (5, 23))
+    assert export(log) == 0
+    assert exported(log) == BEFORE + MORE
+
+
+def test_a_lower_epoch_behind_what_was_read_is_that_of_another_log(log: Path) -> None:
+    """The batches have epochs, too, if a copy lacks the files beside them."""
+    last = kt.batch([kt.Record(b"k", b"a20")], base_offset=20, partition_leader_epoch=3)
+    (log / f"{20:020}.log").write_bytes(last)
+    (log.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 21\n")
+    assert export(log) == 0
+    for epoch, status in ((2, 1), (3, 0)):
+        follows = kt.batch([kt.Record(b"k", b"c")], base_offset=21, partition_leader_epoch=epoch)
+        (log / f"{20:020}.log").write_bytes(follows)
+        assert export(log) == status
+    assert exported(log) == [*BEFORE, (20, "a20"), (21, "c")]
+
+
 def test_a_damaged_id_is_named_and_counts_as_none(
     log: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -287,7 +337,17 @@ def test_an_id_of_tiered_objects_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"topicId": 1}, {"topicId": "../x"}, {"logStart": -1}, {"logStart": "0"}]
+    "fields",
+    [
+        {"topicId": 1},
+        {"topicId": "../x"},
+        {"logStart": -1},
+        {"logStart": "0"},
+        {"epochs": [[0, -1]]},
+        {"epochs": [["0", 1]]},
+        {"epochs": [[0, 1, 2]]},
+        {"epochs": 7},
+    ],
 )
 def test_a_journal_with_an_id_or_a_start_that_no_log_has_is_refused(
     fields: dict[str, object], log: Path
