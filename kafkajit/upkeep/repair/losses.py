@@ -21,6 +21,7 @@ from kafkajit.upkeep.repair.log_bodies import CONTRADICTS, LEAPS, MISPLACED
 from kafkajit.upkeep.repair.pieces import Extent
 
 _FAR = 2**63
+_MOST_CLAIMED = 2
 _PARTLY = "some of its offsets are those of other batches; the rest is written anew"
 
 
@@ -219,7 +220,7 @@ class _Part(NamedTuple):
     offsets: Range | None  # of a sound batch
     records: int
     left: Range  # the offsets that the batches around it leave
-    is_sound: bool
+    claimed: Range | None  # the offsets in the header of a sound batch
 
 
 def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
@@ -249,7 +250,7 @@ def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
     for gap in census.gaps:
         end = gap.position + gap.length
         left = left_at(gap.position)
-        parts.append(_Part(gap.position, end, gap.reason, True, None, 0, left, is_sound=False))
+        parts.append(_Part(gap.position, end, gap.reason, True, None, 0, left, None))
     for row in np.flatnonzero(~stays).tolist():
         batch = rows[row]
         position = int(batch["position"])
@@ -264,7 +265,7 @@ def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
                 None if is_damage else offsets,
                 int(batch["records"]) - fate.written.get(position, 0),
                 left_at(position) if is_damage else offsets,
-                is_sound=True,
+                offsets,
             )
         )
     return sorted(parts)
@@ -287,7 +288,7 @@ def _loss(
     if tail is not None and tail.reason is not None:
         reason = tail.reason
     elif tail is None and group[0].is_damage and len(group) > 1:
-        reason += f" (and {len(group) - 1} more)"
+        reason += f" (and {len(group) - 1} more{_claimed(group)})"
     sound = [part.offsets for part in group if part.offsets is not None]
     if group[0].is_damage:  # sound batches may follow, but the line is about the damage
         sound = []
@@ -334,6 +335,18 @@ def _loss(
     return loss, damaged
 
 
+def _claimed(group: Sequence[_Part]) -> str:
+    """The offsets in the headers of sound batches beside damaged bytes: they may be right."""
+    claimed = [part.claimed for part in group if part.claimed is not None]
+    if not claimed:
+        return ""
+    shown = " and ".join(_offsets(*one) for one in claimed[:_MOST_CLAIMED])
+    if len(claimed) == 1:
+        return f", among them a sound batch with {shown} in its header"
+    ending = " and others" if len(claimed) > _MOST_CLAIMED else ""
+    return f", among them {len(claimed)} sound batches with {shown}{ending} in their headers"
+
+
 def _missing(left: Range, kept: Kept) -> Range | None:
     """The offsets that are missing of those that batches leave, which other logs may have."""
     if left.last < _FAR - 1:
@@ -349,7 +362,8 @@ def _damage(
 ) -> tuple[int, int, list[DamagedBatch]]:
     """The number of records that damage costs, the bytes of unknown ones, and what they had."""
     missing = _missing(run[0].left, kept)
-    if missing is None or all(part.is_sound or part.reason == ZEROS for part in run):
+    unsound = [part for part in run if part.claimed is None and part.reason != ZEROS]
+    if missing is None or not unsound:
         return 0, 0, []
     start = run[0].position
     length = run[-1].end - start
@@ -360,7 +374,12 @@ def _damage(
     if batches:
         return sum(batch.records for batch in batches), 0, batches
     if is_open:
-        return 0, sum(part.end - part.position for part in run if part.offsets is None), []
+        return 0, sum(part.end - part.position for part in unsound), []
+    sound = sum(part.claimed.last - part.claimed.first + 1 for part in run if part.claimed)
+    if (
+        sound > missing.last - missing.first
+    ):  # no offset is left for the bytes without a sound batch
+        return 0, sum(part.end - part.position for part in unsound), []
     return missing.last - missing.first + 1, 0, []
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 from kafkajit.encode.writer import encode_batches
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.limits import MAX_INT32
-from kafkajit.format.moment import of_datetime
 from kafkajit.format.ranges import Range
 from kafkajit.reader import read_record_batches, read_records
 from kafkajit.storage.source import Source
@@ -84,12 +83,11 @@ def part_of(batch: Extent, offsets: Range) -> Written | None:
     if not chosen.num_rows:
         return None
     (header,) = read_record_batches(content).to_pylist()
-    horizon = header["deleteHorizonMs"]
     written = encode_batches(
         chosen.drop_columns(["baseOffset", "position"]),  # which would keep the old header
         compression_type=header["compressionType"],
         batch_size=MAX_INT32,
-        delete_horizon_ms=None if horizon is None else of_datetime(horizon),
+        delete_horizon_ms=header["deleteHorizonMs"],
     )
     first, last = chosen["offset"][0].as_py(), chosen["offset"][-1].as_py()
     what = f"offsets {first} to {last} of the batch at {batch.start} of {batch.log.name} stay"

@@ -424,6 +424,30 @@ def test_of_overlapping_segments_stays_what_a_consumer_from_the_start_reads(
     assert log_name(10) not in after
 
 
+def test_a_part_of_a_batch_keeps_the_time_from_which_its_tombstones_may_go(tmp_path: Path) -> None:
+    records = [kt.Record(b"k", None, timestamp=1_700_000_000_000)] * 6
+    marked = kt.batch(records, base_offset=5, delete_horizon_ms=1_700_000_000_005)
+    folder = put(tmp_path, {log_name(0): data(0, 8), log_name(5): marked})
+    repaired(folder)
+    assert offsets_in(folder) == list(range(11))
+    (batch,) = kafkajit.read_record_batches(folder / log_name(8)).to_pylist()
+    assert (batch["baseOffset"], batch["deleteHorizonMs"]) == (8, 1_700_000_000_005)
+
+
+def test_a_sound_batch_beside_damage_is_named(tmp_path: Path) -> None:
+    """Its header may be right, and then the damaged bytes had the offset that is missing."""
+    damaged = data(12, 1)[:-1] + b"?"
+    first = b"".join(data(offset, 1) for offset in range(8) if offset != 2)
+    second = b"".join(data(offset, 1) for offset in range(8, 12)) + damaged + data(2, 1) + data(13)
+    folder = put(tmp_path, {log_name(0): first, log_name(8): second})
+    records = repair(folder, salvage=True).partitions[0].records
+    assert records == (13, 1, len(damaged))
+    which = (
+        "(and 1 more, among them a sound batch with offset 2 in its header); offset 12 is missing"
+    )
+    assert which in repaired(folder, salvage=True)
+
+
 def test_of_a_batch_without_records_no_part_stays(tmp_path: Path) -> None:
     first = kt.batch([kt.Record(b"k", b"v")] * 4, base_offset=0)
     empty = kt.batch([], base_offset=2, last_offset_delta=3)
