@@ -1,8 +1,9 @@
-"""The same offsets in tiered storage and in a broker's folder: what the one has, and the other.
+"""The same offsets in two segments of one log, of which tiered storage has one or both.
 
-Both are one log if they have the same topic id, and each offset is read once, of the folder if it
-has it. A copy of a folder may be older than the bucket, torn, or that of a replica whose log went
-another way: what is read must not depend on chance, and what is left out is named.
+A broker's folder and tiered storage are one log if they have the same topic id, and each offset is
+read once, of the folder if it has it. A copy of a folder may be older than the bucket, torn, or
+that of a replica whose log went another way: what is read must not depend on chance, and what is
+left out is named.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -52,9 +54,10 @@ class Differing(NamedTuple):
 
     @property
     def text(self) -> str:
+        place = "places" if self.read.log.folder != self.copy.log.folder else "files"
         return (
             f"{self.copy.log.path} has other batches at {offsets_text(*self.offsets)}, and is not "
-            "read: name only one of the two places"
+            f"read: name only one of the two {place}"
         )
 
 
@@ -103,6 +106,24 @@ def last_batch_of(segment: Segment) -> tuple[int, int]:
     except KafkaJitError as error:
         logger.info("%s: its last batch is not known: %s", log.path, error)
     return found
+
+
+def ends_before(segment: Segment, other: Segment) -> bool:
+    """Whether a segment ends before another one of its log, against what is known of its end.
+
+    Its last batch, or its manifest, has a later offset. But it lacks the first batch of the other
+    one, and all behind it but for one batch, whose base offset is wrong then.
+    """
+    begin = other.base_offset
+    try:
+        behind = list(islice(_batches_from(segment, begin), 2))
+        first = next(_batches_from(other, begin), None)
+    except (OSError, EOFError, KafkaJitError) as error:
+        logger.info("%s: not compared with another one: %s", segment.log.path, error)
+        return False
+    if first is None or not behind:
+        return first is not None
+    return len(behind) == 1 and behind[0] != first and behind[0][0] > begin
 
 
 def advise_copy(error: KafkaJitError, segments: Sequence[Segment]) -> None:

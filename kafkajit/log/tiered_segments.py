@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from kafkajit.errors import CorruptCheckpointError, KafkaJitError
-from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import partition_of
 from kafkajit.format.ranges import ALL, Range
 from kafkajit.format.tiered_names import object_name
@@ -66,8 +66,10 @@ def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list
     copies = [copy for copy in copies if copy.offsets]
     copies.sort(key=_order)
     is_simple = _are_apart(copies)
-    if not is_simple and any(not copy.is_tiered for copy in copies):
-        copies = sorted(_up_to_their_ends(copies), key=_order)
+    if not is_simple:
+        copies = sorted(_up_to_what_they_have(copies), key=_order)
+        if any(not copy.is_tiered for copy in copies):
+            copies = sorted(_up_to_their_ends(copies), key=_order)
     epochs = [[] if is_simple else epochs_of(copy.segment.log, files) for copy in copies]
     lineage = max(epochs, key=_newest, default=[])
     found: list[_Copy] = []
@@ -95,7 +97,48 @@ def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list
         is_whole = kept == copy.offsets
         found.append(_Copy(replace(copy.segment, cut=ALL if is_whole else kept), kept))
         covered = kept.last
+    found = list(_with_neighbours(found))
     return [_with_copies(copy, hidden) for copy in found] or list(segments[:1])
+
+
+def _with_neighbours(found: Sequence[_Copy]) -> Iterator[_Copy]:
+    """The tiered segments that are read whole with the offsets between those around them."""
+    first = MIN_INT64
+    for copy, following in zip_longest(found, found[1:]):
+        if copy.is_tiered and copy.segment.cut.is_everything:
+            last = MAX_INT64 if following is None else following.offsets.first - 1
+            segment = replace(copy.segment, between=Range(first, last))
+            copy = _Copy(segment, copy.offsets)
+        yield copy
+        first = copy.offsets.last + 1
+
+
+def _up_to_what_they_have(copies: Sequence[_Copy]) -> Iterator[_Copy]:
+    """The segments with each tiered one up to the first one behind it of which it has nothing.
+
+    The end of one is that of a manifest or of its last batch, and no checksum covers either.
+    """
+    from kafkajit.log.tiered_copies import ends_before  # numba comes with it
+
+    tiered = [copy for copy in copies if copy.is_tiered]
+    firsts = [copy.offsets.first for copy in tiered]
+    yield from (copy for copy in copies if not copy.is_tiered)
+    for copy in tiered:
+        first, last = copy.offsets
+        inside = tiered[bisect_right(firsts, first) : bisect_right(firsts, last)]
+        behind = next((one for one in inside if ends_before(copy.segment, one.segment)), None)
+        if behind is None:
+            yield copy
+            continue
+        begin = behind.offsets.first
+        logger.warning(
+            "%s: it ends before offset %d, not at offset %d as its %s says",
+            copy.segment.log.path,
+            begin,
+            last,
+            "last batch" if _known_end(copy.segment) is None else "manifest",
+        )
+        yield _Copy(copy.segment, Range(first, begin - 1))
 
 
 def _order(copy: _Copy) -> tuple[int, bool, int]:
@@ -110,7 +153,7 @@ def _with_copies(read: _Copy, hidden: Sequence[_Copy]) -> Segment:
     copies = tuple(
         replace(copy.segment, offsets=copy.offsets)
         for copy in hidden
-        if copy.is_tiered != read.is_tiered and copy.offsets & read.offsets
+        if copy.offsets & read.offsets
     )
     return replace(read.segment, offsets=read.offsets, copies=copies)
 
@@ -240,10 +283,9 @@ def _last_offset(segment: Segment, following: Segment | None) -> int:
     is_last = following is None or following.log.folder != log.folder
     if not isinstance(log, TieredFile) and not is_last:
         return segment.offsets.last
-    if isinstance(log, TieredFile) and log.manifest is not None:
-        known = log.manifest.end_offset
-        if known is not None and segment.base_offset <= known <= MAX_INT64:
-            return known
+    known = _known_end(segment)
+    if known is not None:
+        return known
     from kafkajit.log.open_segment import OpenSegment  # numba comes with it
 
     try:
@@ -252,6 +294,13 @@ def _last_offset(segment: Segment, following: Segment | None) -> int:
         logger.warning("%s: the segment's last offset is not known", error)
         return segment.offsets.last
     return segment.base_offset - 1 if found is None else found
+
+
+def _known_end(segment: Segment) -> int | None:
+    """The last offset of a tiered segment by its manifest."""
+    manifest = segment.log.manifest if isinstance(segment.log, TieredFile) else None
+    known = None if manifest is None else manifest.end_offset
+    return known if known is not None and segment.base_offset <= known <= MAX_INT64 else None
 
 
 def _newest(epochs: Epochs) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.format.ranges import Range
+from kafkajit.log.leaps import unsure_end
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.missing_segments import missing_around, missing_between
 from kafkajit.log.segment import Segment
@@ -39,7 +40,6 @@ from kafkajit.scan.patterns import Pattern
 from kafkajit.scan.plan import Split
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.small_segments import PATH, read_together, small_segments
-from kafkajit.scan.stream.leaps import unsure_end
 from kafkajit.scan.table import plan_table, schema_of
 from kafkajit.schema import with_corruption
 from kafkajit.storage.source import Bytes, Int64s, Mask

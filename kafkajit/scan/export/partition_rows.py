@@ -28,6 +28,7 @@ from kafkajit.errors import (
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.log.footing import ReadBatch
+from kafkajit.log.leaps import unsure_end
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.resumption import batch_at
 from kafkajit.log.segment import Segment
@@ -43,7 +44,6 @@ from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.partitions import find_partitions
 from kafkajit.scan.plan import Split, selection_in, selection_of
-from kafkajit.scan.stream.leaps import unsure_end
 from kafkajit.scan.table import read_task
 from kafkajit.scan.typed_table import with_types
 from kafkajit.schema import RECORD_COLUMNS, with_corruption

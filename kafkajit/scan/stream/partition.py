@@ -9,12 +9,8 @@ from typing import NamedTuple
 
 from kafkajit.format.ranges import Range
 from kafkajit.log.footing import MOST_EPOCHS, Epochs, Footing, ReadBatch
-from kafkajit.log.segment import Segment
-from kafkajit.records.batches import Batches
-from kafkajit.scan.stream.leaps import Leaps, leap_text
-from kafkajit.scan.stream.listing import STEP_NS, EpochFile, Listing
-from kafkajit.scan.stream.options import StreamOptions
-from kafkajit.scan.stream.positions import (
+from kafkajit.log.leaps import Leaps, leap_text
+from kafkajit.log.positions import (
     Believed,
     Boundary,
     IndexEntries,
@@ -27,6 +23,10 @@ from kafkajit.scan.stream.positions import (
     only_zeros,
     sound_behind,
 )
+from kafkajit.log.segment import Segment
+from kafkajit.records.batches import Batches
+from kafkajit.scan.stream.listing import STEP_NS, EpochFile, Listing
+from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.stored_file import StoredFile
 

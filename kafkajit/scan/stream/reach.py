@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.log.positions import Boundary, IndexEntries, headers
 from kafkajit.log.segment import Segment
 from kafkajit.scan.stream.partition import Partition, Piece
-from kafkajit.scan.stream.positions import Boundary, IndexEntries, headers
 from kafkajit.storage.source import Int64s
 
 

@@ -22,6 +22,7 @@ from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.footing import Footing, ReadBatch
+from kafkajit.log.positions import IndexEntries, headers
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.plan import Split
@@ -30,7 +31,6 @@ from kafkajit.scan.stream.histories import parting
 from kafkajit.scan.stream.listing import Listing, list_settled
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition, Piece
-from kafkajit.scan.stream.positions import IndexEntries, headers
 from kafkajit.scan.stream.reports import ON_LOSS
 from kafkajit.scan.stream.transactions import Transactions
 from kafkajit.scan.table import read_task

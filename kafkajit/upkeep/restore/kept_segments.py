@@ -29,6 +29,7 @@ from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches
+from kafkajit.records.offset_order import misfit
 from kafkajit.schema import record_schema
 from kafkajit.upkeep.restore.cut_batch import CutBatch, cut_batch
 from kafkajit.walk.damage import Stretch
@@ -271,15 +272,24 @@ def _first_offset(batches: Batches, row: int, before: int) -> int:
     return before + 1 if row == 0 else int(batches.last_offset[row - 1]) + 1
 
 
-def check_order(batches: Batches, last_offset: int, path: str | None) -> None:
-    """Raise an error if the offsets of batches go back, or repeat."""
+def check_order(batches: Batches, between: Range, path: str | None) -> None:
+    """Raise an error if the offsets of batches go back, repeat, or are not between these."""
     ends = batches.last_offset
-    before = np.concatenate([np.array([last_offset]), ends[:-1]])
+    before = np.concatenate([np.array([between.first - 1]), ends[:-1]])
     wrong = (batches.header["baseOffset"] <= before) | (ends < batches.header["baseOffset"])
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InvalidOffsetError(
             f"the batch does not begin behind offset {before[row]}",
+            path=path,
+            position=int(batches.position[row]),
+            base_offset=int(batches.header["baseOffset"][row]),
+        )
+    behind = batches.header["baseOffset"] > between.last
+    if behind.any():
+        row = int(np.argmax(behind))
+        raise InvalidOffsetError(
+            misfit(int(before[row]), between.last + 1),
             path=path,
             position=int(batches.position[row]),
             base_offset=int(batches.header["baseOffset"][row]),

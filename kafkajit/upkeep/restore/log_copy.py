@@ -30,6 +30,7 @@ from kafkajit.format.log_path import (
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
 )
+from kafkajit.format.ranges import Range
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.log.config import LogConfig
 from kafkajit.log.epochs import LeaderEpochs, stamp_epochs
@@ -102,6 +103,7 @@ class LogCopy:
         self._progress = progress
         self._epochs = LeaderEpochs()
         self._known_since = 0
+        self._last_offset = MAX_INT64  # that the segment may have
         self._has_holes = False
         self._config = LogConfig()
         self._logs: list[str] = []  # the staged ones
@@ -140,6 +142,7 @@ class LogCopy:
             [np.empty(0, dtype=MARKER)],
         )
         opened = OpenSegment(kept.segment)
+        self._last_offset = kept.segment.between.last
         with log.open("wb", buffering=0) as file:
             if kept.head is not None:
                 self._copy_cut(opened, kept.head, part, file)
@@ -219,7 +222,7 @@ class LogCopy:
         sound = decoder.sound(batches, check_crcs=True)
         if not sound.all():
             raise decoder.unsound(batches, int(np.argmin(sound)))
-        check_order(batches, self.end_offset - 1, path)
+        check_order(batches, Range(self.end_offset, self._last_offset), path)
 
     def _end_before(self, batches: Batches, error: KafkaJitError) -> None:
         """Note where the log would end before a batch that is wrong."""

@@ -19,6 +19,7 @@ from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import PINTEREST_MARKS, object_name
 from kafkajit.format.topic import check_topic
+from kafkajit.log.leaps import unsure_end
 from kafkajit.log.log import checkpointed_offset
 from kafkajit.log.missing_segments import missing_around, missing_between
 from kafkajit.log.open_segment import logger
@@ -92,6 +93,13 @@ class SourceLog:
         for gap in [*gaps, *missing_around(self.segments)]:
             if Range(gap.first, gap.last) & asked:
                 yield LeftOutError(f"{self.place}: {gap.text}")
+        unsure = unsure_end(self.segments, check_crcs=True)
+        if unsure is not None and unsure.end_offset <= asked.last:
+            yield InvalidOffsetError(
+                f"{unsure.text}, and it is restored as it is",
+                path=self.place,
+                advice=f"with --ending-offset {unsure.end_offset} the log ends before it",
+            )
         for copy in differing(self.segments, asked):
             yield LeftOutError(f"{copy.read.log.path}: {copy.text}")
         for one in self._unread(asked):

@@ -364,3 +364,18 @@ def test_an_error_of_a_cut_batch_advises_to_end_before_it(
         kafkajit.restore(tmp_path / "orders-0", tmp_path / "kafka", **border)
     restored = restore(tmp_path / "orders-0", tmp_path / "kafka", ending_offset=10)
     assert restored.end_offset == 10
+
+
+def test_a_last_batch_whose_base_offset_may_be_damaged_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "backup" / "t-0"
+    folder.mkdir(parents=True)
+    one, other = (kt.batch([kt.Record(value=b"0")] * 2, base_offset=at) for at in (0, 1026))
+    (folder / f"{0:020}.log").write_bytes(one + other)
+    plan = kafkajit.restore(tmp_path / "backup", tmp_path / "kafka", topic_ids=None)
+    (loss,) = plan.partitions[0].losses
+    assert "begins at offset 1026, the one before it ends at 1" in str(loss)
+    assert loss.advice == "with --ending-offset 2 the log ends before it"
+    plan = kafkajit.restore(
+        tmp_path / "backup", tmp_path / "kafka", topic_ids=None, ending_offset=2
+    )
+    assert plan.partitions[0].losses == []

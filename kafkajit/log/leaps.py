@@ -14,9 +14,9 @@ from typing import NamedTuple
 from kafkajit.errors import KafkaJitError
 from kafkajit.log.footing import ReadBatch
 from kafkajit.log.missing_segments import is_compacted
+from kafkajit.log.positions import Believed, IndexEntries, believe, headers
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import lacks_records
-from kafkajit.scan.stream.positions import Believed, IndexEntries, believe, headers
 from kafkajit.storage.stored_file import StoredFile
 
 
