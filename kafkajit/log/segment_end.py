@@ -8,6 +8,8 @@ and all that looks odd, are left to `Walk`, whose kernels decide about damage.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,6 +97,23 @@ def end_of(segment: Segment) -> End:
     if not segment.log.size:
         return End()
     return plain_end(segment) or walked_end(segment)
+
+
+def unfinished(segments: Sequence[Segment], since_ns: int) -> Iterator[tuple[int, bool]]:
+    """The offsets behind local segments that others may still be writing, such as a copy's.
+
+    Such a one has changed since then, and ends before the next segment begins. A broker has written
+    a segment to its end when it begins the next one, and compaction keeps its modification time.
+
+    Yields:
+        The offset, and whether the segment ends in the middle of a batch.
+    """
+    for segment, following in pairwise(segments):
+        if segment.log.is_local and (segment.log.modified_ns or 0) > since_ns:
+            end = end_of(segment)
+            behind = segment.base_offset if end.offset is None else end.offset + 1
+            if behind < following.base_offset:
+                yield behind, end.problem is not None
 
 
 def plain_end(segment: Segment) -> End | None:

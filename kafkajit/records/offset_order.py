@@ -46,8 +46,13 @@ class OffsetOrder:
         self._last_batch: Batches | None = None  # that has this offset
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether something is read behind these."""
+        return self._maximum < MAX_INT64
+
+    @property
     def _behind(self) -> int | None:
-        return None if self._maximum == MAX_INT64 else self._maximum + 1
+        return self._maximum + 1 if self.is_bounded else None
 
     def parts(self, framing: Framing, content: Bytes) -> Iterator[tuple[Framing, Misplaced | None]]:
         """A run in parts, each with the batch behind it that does not fit, or None."""

@@ -92,7 +92,8 @@ def tail_error(
         source: a whole log.
         position: the end of its last whole batch.
         error: the reason why no batch is framed there, if framing raised one.
-        is_last: whether this is its partition's last segment; if None, the folder decides.
+        is_last: whether this is its partition's last segment; if None, the folder decides, and a
+            segment that has grown since it was listed was the last one then.
         prover: returns the prover of a log with more than one gap.
     """
     size = source.content.size
@@ -182,18 +183,20 @@ def _followed(
     source: Source, position: int, what: str, is_last: bool | None
 ) -> KafkaJitError | None:
     """The error of a log that ends as only a last segment may; None if it is the last segment."""
-    following = None if is_last else next_segment(source)
-    if following is None:
+    if is_last:
         return None
-    assert source.surroundings is not None
-    if source.surroundings.size() > source.content.size:
+    following = next_segment(source)
+    if following is None and is_last is None:
+        return None
+    surroundings = source.surroundings
+    if is_last is None and surroundings and surroundings.size() > source.content.size:
         # It was the last segment when it was listed or opened, in the middle of a batch. The broker
         # has finished the batch since, and rolled. `find_segments` looks again at the sizes of
         # segments that were not the last.
         return None
     return CorruptRecordError(
-        f"{following} follows this segment, which ends in {source.content.size - position} bytes "
-        f"that are {what}",
+        f"{following or 'another segment'} follows this segment, which ends in "
+        f"{source.content.size - position} bytes that are {what}",
         advice=_ADVICE,
         path=source.path,
         position=position,

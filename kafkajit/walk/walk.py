@@ -67,7 +67,7 @@ class Walk:
         self._source = source
         self._mode = mode
         self._selection = selection
-        self._is_last = is_last
+        self._is_last = False if is_last is None and order and order.is_bounded else is_last
         self._end = source.content.size if end is None else min(end, source.content.size)
         self._is_cut = self._end < source.content.size  # so it does not end as a log may
         self._path = parse_log_path(source.path) if source.path else LogPath()

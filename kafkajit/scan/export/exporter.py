@@ -21,6 +21,7 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.format.amounts import number_of, offsets_text
 from kafkajit.format.notebook import html_lines, in_notebook
 from kafkajit.format.progress import Progress, ignored
+from kafkajit.log.footing import ReadBatch
 from kafkajit.places.location import filesystem_at, shown
 from kafkajit.scan.export.formats import ROW_GROUP_BYTES, file_writer
 from kafkajit.scan.export.journal import ExportedFile
@@ -33,12 +34,8 @@ from kafkajit.scan.export.options import (
 )
 from kafkajit.scan.export.output import OutputFolder, PartitionOutput
 from kafkajit.scan.export.output_folders import never_close, output_folder
-from kafkajit.scan.export.partition_rows import (
-    PartitionLog,
-    last_batch,
-    partitions_to_export,
-    rows_of,
-)
+from kafkajit.scan.export.partition_log import PartitionLog, partitions_to_export
+from kafkajit.scan.export.partition_rows import rows_of
 from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.export.round_files import RoundFiles, offsets_metadata, version
 from kafkajit.system.new_file import NewFile
@@ -250,11 +247,12 @@ def _export_partition(
         files = RoundFiles(log, output, passed.next_offset or 0)
         try:
             is_last = _fill(files, rows, done)
+            last = _last_batch(passed)
             closed = files.close()
             new = tuple(ExportedFile(file.written, file.name, file.size) for file in closed)
             before, now = output.journal, passed.journal()
             if new or replace(before.with_last(None), files=(), rounds=0) != now:
-                output.commit(replace(now.with_last(last_batch(log, passed)), files=new))
+                output.commit(replace(now.with_last(last), files=new))
         except BaseException as error:
             say_where(error, Path(folder.path))
             files.abandon()
@@ -278,9 +276,15 @@ def _read(
     log: PartitionLog, passed: Passed, reading: Callable[[int], None]
 ) -> Iterator[pa.RecordBatch]:
     try:
-        passed.identify(log.segments)
         yield from rows_of(log, passed, reading)
     except (KafkaJitError, OSError, EOFError) as error:
+        raise UnreadableError(error) from error
+
+
+def _last_batch(passed: Passed) -> ReadBatch | None:
+    try:
+        return passed.last_batch()
+    except KafkaJitError as error:
         raise UnreadableError(error) from error
 
 

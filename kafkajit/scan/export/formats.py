@@ -60,12 +60,17 @@ def file_writer(
     return _Text(sink, schema, options)
 
 
+class _ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]
+    def __del__(self) -> None:
+        """Do not finish a file that is abandoned: its stream is closed."""
+
+
 class _Parquet:
     def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: ExportOptions) -> None:
         self._sink = sink
         self._schema = schema
         self._options = options
-        self._writer: pq.ParquetWriter | None = None
+        self._writer: _ParquetWriter | None = None
 
     def write(self, table: pa.Table) -> None:
         table = _with_words(table)
@@ -73,11 +78,11 @@ class _Parquet:
             self._writer = self._opened(table)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
 
-    def _opened(self, table: pa.Table) -> pq.ParquetWriter:
+    def _opened(self, table: pa.Table) -> _ParquetWriter:
         plain = {name for name in table.schema.names if not _repeats(table[name])}
         deltas = [name for name in _DELTAS if name in table.schema.names]
         words = [path for path in _leaves(self._schema) if path not in plain and path not in deltas]
-        return pq.ParquetWriter(
+        return _ParquetWriter(
             self._sink,
             table.schema,
             compression=self._options.codec,

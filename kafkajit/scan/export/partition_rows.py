@@ -7,10 +7,8 @@ damage that lies behind that record is then seen, too.
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,34 +19,25 @@ from kafkajit.errors import (
     CorruptRecordError,
     InvalidOffsetError,
     InvalidRecordError,
-    KafkaJitError,
     LeftOutError,
     RecordSerializationError,
 )
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.ranges import NOTHING, Range
-from kafkajit.log.footing import ReadBatch
 from kafkajit.log.leaps import unsure_end
+from kafkajit.log.live_segments import has_grown
 from kafkajit.log.open_segment import OpenSegment
-from kafkajit.log.resumption import batch_at
-from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_copies import advise_copy
-from kafkajit.places.location import shown
-from kafkajit.places.wanted import any_partition
 from kafkajit.scan.export.header_keys import WHY, malformed_keys
-from kafkajit.scan.export.journal import FileNames
 from kafkajit.scan.export.known_damage import known_damage
 from kafkajit.scan.export.losses import check_continued, losses
 from kafkajit.scan.export.options import ExportOptions
+from kafkajit.scan.export.partition_log import PartitionLog, errors_in, with_errors
 from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.options import ScanOptions
-from kafkajit.scan.partitions import find_partitions
 from kafkajit.scan.plan import Split, selection_in, selection_of
 from kafkajit.scan.table import read_task
-from kafkajit.scan.typed_table import with_types
 from kafkajit.schema import RECORD_COLUMNS, with_corruption
-from kafkajit.values.registry import is_internal
-from kafkajit.values.typed_records import ERRORS
 from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE, Stretch
 from kafkajit.walk.selection import Selection
 
@@ -60,95 +49,6 @@ _MARKERS = ("controlType", "coordinatorEpoch")
 
 # The row of damage, and the fields of its column `corruption`.
 _Damage = tuple[pa.RecordBatch, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class PartitionLog:
-    """A partition's log, and the options with the types of its topic."""
-
-    topic: str
-    partition: int
-    segments: list[Segment]
-    options: ExportOptions
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-    @property
-    def names(self) -> FileNames:
-        """The names of its files."""
-        return FileNames(self.topic, self.partition, suffix=self.options.suffix)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The options and the types that all runs of one export have in common."""
-        types = [f"{field.name} {field.type}" for field in self.schema]
-        return {**self.options.identity(), "suffix": self.options.suffix, "types": types}
-
-    @property
-    def size(self) -> int:
-        """The bytes of all segments."""
-        return sum(segment.log.size for segment in self.segments)
-
-    def bytes_before(self, offset: int) -> int:
-        """The bytes of the segments before the one with this offset."""
-        at = bisect_right(self.segments, offset, key=attrgetter("base_offset"))
-        return sum(segment.log.size for segment in self.segments[: at - 1]) if at else 0
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns that are exported; under PERMISSIVE with those that report damage."""
-        schema, scan = self.options.schema(), self.options.scan
-        return with_corruption(_with_errors(schema, scan)) if scan.mode == PERMISSIVE else schema
-
-
-def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
-    """The partitions that the options ask for, by topic and number."""
-    found: dict[tuple[str, int], list[Segment]] = {}
-    beside: set[str] = set()
-    wanted = options.wants if options.named else None  # what is left out is reported without
-    for segments in find_partitions(options.scan, wanted):
-        topic, partition = segments[0].path[:2]
-        if topic is None or partition is None:
-            raise ValueError(
-                f"{segments[0].log.path} is not in a partition's folder: move it into one such "
-                "as orders-0, which gives its records a topic and a partition"
-            )
-        if not options.wants({"topic": topic, "partition": partition}):
-            continue
-        if not options.named and _is_beside(topic, options):
-            beside.add(topic)
-            continue
-        if (topic, partition) in found:
-            raise ValueError(
-                f"{topic}-{partition} exists twice, in {found[topic, partition][0].log.folder} "
-                f"and {segments[0].log.folder}: pass the folder of one of them, or the topic's id"
-            )
-        found[topic, partition] = segments
-    if options.named.missing(found):
-        every = {one[0].path[:2] for one in find_partitions(options.scan, any_partition)}
-        options.named.check(every, options.scan.paths)
-    where = ", ".join(map(shown, options.scan.paths))
-    if not found:
-        raise FileNotFoundError(
-            f"only internal topics have segments at {where}: to export one, name it as the topic"
-        )
-    options.name_left_out(sorted(beside))
-    typed: dict[str, ExportOptions] = {}
-    for topic in sorted({topic for topic, _ in found}):
-        typed[topic] = replace(options, scan=with_types(options.scan, topic))
-        typed[topic].schema()  # raises for unknown columns, before anything is written
-    return [
-        PartitionLog(topic, number, found[topic, number], typed[topic])
-        for topic, number in sorted(found)
-    ]
-
-
-def _is_beside(topic: str, options: ExportOptions) -> bool:
-    """Whether a topic is the brokers' own, and no location is a partition's folder of it."""
-    named = any(f"{topic}-" in shown(path).rpartition("/")[2] for path in options.scan.paths)
-    return is_internal(topic) and not named
 
 
 def rows_of(
@@ -164,6 +64,7 @@ def rows_of(
         progress: is called with the number of the log's bytes that were read.
     """
     begin = passed.next_offset
+    passed.identify(log.segments)
     options, reading = log.options, _reading(log)
     schema, errors = _schema_to_read(log, reading)
     lost = early = NOTHING
@@ -195,7 +96,7 @@ def rows_of(
     kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
     waiting: list[_Damage] = []  # in front of the first row
     last, is_first = -1 if begin is None else begin - 1, begin is not None
-    for rows in _read(splits, schema, reading, log.segments):
+    for rows in _read(splits, schema, reading, log, passed):
         if CORRUPTION in schema.names and rows.num_rows == 1 and rows[CORRUPTION][0].is_valid:
             waiting.append((rows.select(kept.names), rows[CORRUPTION][0].as_py()))
             if not is_first:
@@ -213,6 +114,7 @@ def rows_of(
             continue
         last = int(offsets[-1])
         position = rows["position"][-1].as_py()
+        passed.ground.note(last, position)
         passed.behind.clear()
         if drops_markers and rows["controlType"].null_count < rows.num_rows:
             rows = rows.filter(rows["controlType"].is_null())
@@ -232,6 +134,7 @@ def rows_of(
         if progress is not None:
             progress(log.bytes_before(last) + position)
     yield from _reported(waiting, passed, log)
+    passed.ground.check()
 
 
 def _early(log: PartitionLog, passed: Passed, reading: ScanOptions) -> Range:
@@ -240,16 +143,6 @@ def _early(log: PartitionLog, passed: Passed, reading: ScanOptions) -> Range:
     if start is None or begun is None or start >= begun:
         return NOTHING
     return Range(start, begun - 1) & _given(log, reading, None).offsets
-
-
-def last_batch(log: PartitionLog, passed: Passed) -> ReadBatch | None:
-    """The batch of the last record: a later run looks whether the log still has it."""
-    if passed.next_offset is None or passed.position is None:
-        return passed.read.last
-    try:
-        return batch_at(log.segments, passed.next_offset - 1, passed.position)
-    except (OSError, EOFError, KafkaJitError):
-        return None  # the segment is gone meanwhile
 
 
 def _name_lost(text: str, scan: ScanOptions) -> None:
@@ -280,30 +173,14 @@ def _kept(log: PartitionLog) -> set[str]:
 def _schema_to_read(log: PartitionLog, reading: ScanOptions) -> tuple[pa.Schema, list[str]]:
     """The columns to read, and those of them that report malformed keys and values."""
     schema = log.options.schema()
-    errors = _errors(schema, reading)
+    errors = errors_in(schema, reading)
     more = ["offset", *(["timestamp"] if "date" in log.options.partition_by else [])]
     more += [] if set(_MARKERS) & set(schema.names) else ["controlType"]
     for name in more:
         if name not in schema.names:
             schema = schema.append(pa.field(name, RECORD_COLUMNS[name].type))
-    schema = _with_errors(schema, reading)
+    schema = with_errors(schema, reading)
     return (with_corruption(schema) if reading.mode == PERMISSIVE else schema), errors
-
-
-def _errors(schema: pa.Schema, scan: ScanOptions) -> list[str]:
-    """The columns that report malformed keys and values, of those that are read."""
-    if scan.typed is None or scan.mode != PERMISSIVE:
-        return []
-    found = [name for name, part in ERRORS.items() if part in schema.names]
-    return [name for name in found if name in scan.typed.names]
-
-
-def _with_errors(schema: pa.Schema, scan: ScanOptions) -> pa.Schema:
-    """The columns, and those that report malformed keys and values."""
-    for name in _errors(schema, scan):
-        if name not in schema.names:
-            schema = schema.append(pa.field(name, pa.string()))
-    return schema
 
 
 def _given(log: PartitionLog, reading: ScanOptions, begin: int | None) -> Selection:
@@ -330,19 +207,22 @@ def _splits(log: PartitionLog, given: Selection) -> list[Split]:
 
 
 def _read(
-    splits: list[Split], schema: pa.Schema, reading: ScanOptions, segments: Sequence[Segment]
+    splits: list[Split], schema: pa.Schema, reading: ScanOptions, log: PartitionLog, passed: Passed
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of segments, with damage between them."""
-    if reading.mode == FAILFAST:
-        try:
-            yield from read_task(splits, schema, reading)
-        except (CorruptRecordError, InvalidRecordError) as error:
-            advise_copy(error, segments)
-            error.advice = error.advice or "export with mode DROPMALFORMED to leave damage out"
-            raise
-        return
+    """Rows of segments, with damage between them, up to one to which others are writing."""
     for split in splits:
-        yield from read_task([split], schema, reading)
+        try:
+            yield from read_task([split], schema, reading)
+        except (CorruptRecordError, InvalidRecordError) as error:
+            if reading.mode == FAILFAST:
+                advise_copy(error, log.segments)
+                error.advice = error.advice or "export with mode DROPMALFORMED to leave damage out"
+            raise
+        if split.order().is_bounded and has_grown(split.file):
+            text = f"{log.name}: {split.file.name} is growing, as in a copy that is being made: "
+            passed.lost.append(f"{text}what is behind it is left to a later run")
+            _name_lost(passed.lost[-1], log.options.scan)
+            return
 
 
 def _reported(

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.format.ranges import Range
-from kafkajit.log.footing import MOST_EPOCHS, Footing
+from kafkajit.log.footing import MOST_EPOCHS, Footing, ReadBatch
 from kafkajit.log.resumption import footing_of
 from kafkajit.log.segment import Segment
+from kafkajit.scan.export.ground import Ground
 from kafkajit.scan.export.journal import Journal
 from kafkajit.scan.export.known_damage import KnownDamage
 
@@ -25,6 +26,7 @@ class Passed:
     # What the earlier runs' position stands on; its start is that of the log when they began.
     read: Footing = field(default_factory=Footing)
     now: Footing = field(default_factory=Footing)  # what positions in the log stand on now
+    ground: Ground = field(default_factory=lambda: Ground([], Footing()))
     lost: list[str] = field(default_factory=list)  # offsets that the log lacks
     missing: list[Range] = field(default_factory=list)  # between segments, in this run or earlier
     behind: list[KnownDamage] = field(default_factory=list)  # damage behind that record
@@ -37,10 +39,17 @@ class Passed:
     def identify(self, segments: Sequence[Segment]) -> None:
         """Note which log is exported from where on, unless an earlier run has done it."""
         self.now = footing_of(segments)
+        self.ground = Ground(segments, self.now)
         if self.next_offset is None:
             self.read = Footing()
         if self.read.log_start is None:
             self.read = self.read._replace(log_start=self.now.log_start)
+
+    def last_batch(self) -> ReadBatch | None:
+        """The batch of the last record: a later run looks whether the log still has it."""
+        if self.next_offset is None or self.position is None:
+            return self.read.last
+        return self.ground.last_batch(self.next_offset - 1, self.position)
 
     def journal(self) -> Journal:
         """The progress to keep for a later run, except for its last batch."""

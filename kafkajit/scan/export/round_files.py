@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from kafkajit.scan.export.formats import ROW_GROUP_BYTES, FileWriter, file_writer
 from kafkajit.scan.export.journal import damage_only
 from kafkajit.scan.export.output import PartitionOutput
-from kafkajit.scan.export.partition_rows import PartitionLog
+from kafkajit.scan.export.partition_log import PartitionLog
 
 # Hive's name for the folder of NULL.
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"

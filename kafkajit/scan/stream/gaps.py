@@ -7,14 +7,14 @@ such offsets for as long as the folder may be a copy that is being made.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from kafkajit.format.ranges import Range
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.segment import Segment
-from kafkajit.log.segment_end import end_of
+from kafkajit.log.segment_end import unfinished
 from kafkajit.places.named import Place
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.scan.stream.options import StreamOptions
@@ -43,10 +43,10 @@ class Gaps:
             return end
         segments = _segments(partition, first, end)
         folder = partition.listing.folder
-        finished = next(_unfinished(segments), end)
-        if finished < end:
-            self._reports.warn(f"{folder}: the segment with offset {finished} is not complete yet")
-            end = max(first, finished)
+        growing = list(unfinished(segments, time.time_ns() - _COPIED_NS))
+        end = self._before(
+            next((at for at, is_torn in growing if is_torn), end), first, end, folder
+        )
         for gap in self._missing(place, partition, segments, Range(first, end - 1)):
             if gap.first > first and self._options.fail_on_data_loss:
                 return gap.first  # what is before it is read before the error
@@ -54,7 +54,15 @@ class Gaps:
                 self._reports.warn(f"{folder}: {gap.text}: the query waits for them")
                 return max(first, gap.first)
             self._reports.loss(gap.text, folder)
-        return end
+        # Compaction would explain what they lack.
+        return self._before(next((at for at, _ in growing), end), first, end, folder)
+
+    def _before(self, finished: int, first: int, end: int, folder: str) -> int:
+        """The end, or the one of a segment that is not complete."""
+        if finished >= end:
+            return end
+        self._reports.warn(f"{folder}: the segment with offset {finished} is not complete yet")
+        return max(first, finished)
 
     def report(self, place: Place, partition: Partition, first: int, end: int) -> None:
         """Report the offsets that a planned micro-batch lacks now: it ended before all others."""
@@ -96,15 +104,3 @@ def _segments(partition: Partition, first: int, end: int) -> list[Segment]:
         if segment.offsets.last >= first and segment.base_offset <= end
         if not isinstance(segment.log, TieredFile)
     ]
-
-
-def _unfinished(segments: Sequence[Segment]) -> Iterator[int]:
-    """The offsets behind segments that have changed a moment ago and do not end in a batch."""
-    now = time.time_ns()
-    for segment, following in pairwise(segments):
-        if now - (segment.log.modified_ns or 0) < _COPIED_NS:
-            end = end_of(segment)
-            if end.problem is not None:
-                behind = segment.base_offset if end.offset is None else end.offset + 1
-                if behind < following.base_offset:
-                    yield behind
