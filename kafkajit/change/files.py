@@ -14,10 +14,14 @@ from urllib.parse import urlsplit
 
 from kafkajit.places.location import shown
 from kafkajit.places.uri import uri_of
+from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.system.durable import sync
 from kafkajit.system.new_file import NO_LINKS, open_new
 from kafkajit.system.ownership import others_of
+
+# A broker holds it in log.dirs as long as it runs.
+BROKER_LOCK = ".lock"
 
 
 class Identity(NamedTuple):
@@ -200,10 +204,19 @@ def check_link(folder: Path) -> None:
     """Raise if a partition's folder is a link that leads out of its owner's files.
 
     A partition may be on another disk. But whoever owns a log.dirs folder must not lead root
-    through a link to files of others.
+    through a link to files of others. And a broker may have the log open to which a link leads: its
+    lock is in the folder around that log.
     """
     if not folder.is_symlink():
         return
+    real = Path(os.path.realpath(folder))
+    is_brokers = any((real.parent / name).exists() for name in (META_PROPERTIES, BROKER_LOCK))
+    if is_brokers and not real.parent.samefile(folder.parent):
+        raise PermissionError(
+            errno.EACCES,
+            f"the link leads into {real.parent}, the folder of a broker: name {real}",
+            str(folder),
+        )
     there, here = folder.stat().st_uid, folder.parent.stat().st_uid
     if there != here:
         raise PermissionError(

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkajit.change.files import own
+from kafkajit.change.files import BROKER_LOCK, own
 from kafkajit.change.journal import is_log
 from kafkajit.change.steps import resume
 from kafkajit.errors import KafkaJitError, LockedError
@@ -28,7 +28,6 @@ from kafkajit.system.new_file import open_lock_file
 
 logger = logging.getLogger("kafkajit")
 
-_LOCK = ".lock"
 _PARTITION = re.compile(r".+-\d+")
 # Java's lock belongs to a process, which could take it twice. So the process remembers its
 # locks: the open file of each log.dirs, and the folders for which it is held.
@@ -48,7 +47,7 @@ def log_dirs_of(folder: str | os.PathLike[str]) -> Path:
     names = os.listdir(path) if path.is_dir() else []  # noqa: PTH208  names are enough
     is_partition = any(map(is_log, names)) or (
         _PARTITION.fullmatch(path.name) is not None
-        and not {META_PROPERTIES, _LOCK} & set(names)
+        and not {META_PROPERTIES, BROKER_LOCK} & set(names)
         and not any(_PARTITION.fullmatch(name) and (path / name).is_dir() for name in names)
     )
     return path.parent if is_partition else path
@@ -128,7 +127,7 @@ class FolderLock:
         logger.warning("%s: left alone: %s", folder, error)
 
     def _take(self) -> _Held:
-        path = self.root / _LOCK
+        path = self.root / BROKER_LOCK
         try:
             while True:
                 held = _Held.open(path)
@@ -192,5 +191,5 @@ class _Held:
         # A broker leaves its .lock where it is, and may open it at any moment. In a folder without
         # a broker, the file would be left over.
         if self.was_made and not (root / META_PROPERTIES).exists():
-            (root / _LOCK).unlink(missing_ok=True)
+            (root / BROKER_LOCK).unlink(missing_ok=True)
         os.close(self.opened)

@@ -188,6 +188,22 @@ def test_repair_goes_through_all_other_partitions(
     assert (tmp_path / "new-0" / LOG).stat().st_size
 
 
+@pytest.mark.parametrize("mark", ["meta.properties", ".lock"])
+def test_a_link_does_not_lead_past_the_lock_of_a_broker(mark: str, tmp_path: Path) -> None:
+    place(tmp_path, {f"kafka/{A}/{LOG}": b"old", f"kafka/{mark}": b"", "links/note": b""})
+    (tmp_path / "links" / A).symlink_to(tmp_path / "kafka" / A)
+    before = sorted(tmp_path.rglob("*"))
+    why = f"leads into {tmp_path}/kafka, the folder of a broker: name {tmp_path}/kafka/{A}"
+    with FolderLock(tmp_path / "links"), pytest.raises(PermissionError, match=why):
+        Change(tmp_path / "links" / A, "test")
+    assert sorted(tmp_path.rglob("*")) == before
+    (tmp_path / "whole").symlink_to(tmp_path / "kafka")  # has the lock of the folder itself
+    with FolderLock(tmp_path / "whole"), Change(tmp_path / "whole" / A, "test") as made:
+        made.remove(tmp_path / "whole" / A / LOG)
+        made.commit(keep=False)
+    assert not (tmp_path / "kafka" / A / LOG).exists()
+
+
 def test_a_partition_is_not_a_link_to_files_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
