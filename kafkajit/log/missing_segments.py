@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
 from kafkajit.log.live_segments import as_now, listed_again
@@ -83,7 +82,7 @@ def _between(segments: Sequence[Segment]) -> list[Missing]:
     if has_tiered:
         lasts = [min(last, one.cut.last) for last, one in zip(lasts, segments, strict=True)]
     extents = [
-        Extent(one.base_offset, _first_of(one), max(last + 1, one.base_offset))
+        Extent(one.base_offset, one.first_offset, max(last + 1, one.base_offset))
         for one, last in zip(segments, lasts, strict=True)
     ]
     # No file tells more of the last one: a broker may append to it.
@@ -104,16 +103,10 @@ def _between(segments: Sequence[Segment]) -> list[Missing]:
     return [one for one in found if one.is_trouble and first <= one.first < last]
 
 
-def _first_of(segment: Segment) -> int:
-    """The offset in a segment's name, or the first one of it if it has the name of another one."""
-    first, base = segment.cut.first, segment.base_offset
-    return first if segment.cut and MIN_INT64 < first < base else base
-
-
 def _extent(segment: Segment) -> Extent:
     end = end_of(segment)
     behind = segment.base_offset if end.offset is None else end.offset + 1
-    return Extent(segment.base_offset, _first_of(segment), behind, end.problem is not None)
+    return Extent(segment.base_offset, segment.first_offset, behind, end.problem is not None)
 
 
 def _end_now(segment: Segment) -> int | None:

@@ -61,6 +61,7 @@ _MOST_KNOWN = 100_000
 _ABSURD_LEAP = 1 << 30
 _HEAD = Struct(">qi")  # a batch's base offset and length
 _known: OrderedDict[tuple[str, int, int | None], int | None] = OrderedDict()
+_doubts: dict[tuple[str, int, int | None], str] = {}  # by segment: a few at most
 _known_heads: OrderedDict[tuple[str, int, int | None, int], tuple[int, int] | None] = OrderedDict()
 
 
@@ -102,6 +103,18 @@ def _served(segments: list[Segment], ends: Sequence[int], warns: bool) -> list[S
                     segment.log.path, f"{_reason(offsets)}. The option overlaps=all reads all of it"
                 )
     return [found.get(one.log.path, one) for one in segments]
+
+
+def doubts_about(segments: Sequence[Segment]) -> Iterator[tuple[str, str]]:
+    """The paths of segments that overlap the next one perhaps only by a wrong bit, with the reason.
+
+    `served` has looked at them.
+    """
+    for segment in _live(segments):
+        log = segment.log
+        text = _doubts.get((log.path, log.size, log.modified_ns))
+        if text is not None:
+            yield log.path, text
 
 
 def unserved(log: StoredFile, cut: Range) -> Gap | None:
@@ -304,7 +317,14 @@ def _confirmed(segment: Segment, bound: int) -> int | None:
             following = int(firsts[row]) if last is None else last + 1
             moved = int(lasts[row]) - int(firsts[row]) + following
             leap = int(firsts[row]) - following
-            is_wrong = late[row] and leap >= _ABSURD_LEAP and moved == bound - 1
+            would_fit = bool(late[row]) and leap > 0 and moved == bound - 1
+            is_wrong = would_fit and leap >= _ABSURD_LEAP
+            if would_fit and (int(firsts[row]) ^ following).bit_count() == 1:
+                _doubts[segment.log.path, segment.log.size, segment.log.modified_ns] = (
+                    f"the batch at position {batches.position[row]} begins at offset "
+                    f"{firsts[row]}, and with one other bit at {following}, where it would end "
+                    f"before the next segment, which begins at {bound}: it is read as it is"
+                )
             if is_wrong or lasts[row] - segment.base_offset > MAX_INT32:
                 report_once(
                     segment.log.path,

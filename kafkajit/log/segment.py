@@ -48,6 +48,12 @@ class Segment:
         """The base offset in the file's name; 0 if the name has none."""
         return self.path.base_offset or 0
 
+    @property
+    def first_offset(self) -> int:
+        """The offset in its name, or the first one that is read if it has the name of another."""
+        first, base = self.cut.first, self.base_offset
+        return first if self.cut and MIN_INT64 < first < base else base
+
     def may_have(self, timestamps: Range) -> bool:
         """Whether a record may have such a timestamp, by the manifest of a tiered segment."""
         manifest = self.log.manifest if isinstance(self.log, TieredFile) else None

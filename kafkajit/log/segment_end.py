@@ -112,7 +112,7 @@ def unfinished(segments: Sequence[Segment], since_ns: int) -> Iterator[tuple[int
         if segment.log.is_local and (segment.log.modified_ns or 0) > since_ns:
             end = end_of(segment)
             behind = segment.base_offset if end.offset is None else end.offset + 1
-            if behind < following.base_offset:
+            if behind < following.first_offset:
                 yield behind, end.problem is not None
 
 

@@ -96,6 +96,31 @@ def test_every_reader_returns_what_a_consumer_gets(
             assert pairs(pq.read_table(f"{root}/a.parquet")) == wanted
 
 
+@pytest.mark.parametrize(("begin", "is_named"), [(5, False), (7, True), (6, False)])
+def test_a_segment_that_overlaps_perhaps_only_by_a_wrong_bit_is_named(
+    begin: int, is_named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broker serves its records, and compaction leaves such gaps, too."""
+    whole = tuple(range(6))
+    segments = {
+        0: [Batch(0, (0, 1, 2, 3, 4), 5)],
+        5: [Batch(begin, whole, 6)],
+        11: [Batch(11, (0,), 1), Batch(12, (0, 1, 2, 3), 4)],
+    }
+    write(tmp_path / "logs" / "orders-0", segments)
+    out, logs = str(tmp_path / "a.parquet"), str(tmp_path / "logs")
+    text = (
+        f"the batch at position 0 begins at offset {begin}, and with one other bit at 5, where it "
+        "would end before the next segment, which begins at 11"
+    )
+    for words in (["grep", "-c", ".", logs], ["export", logs, "-o", out]):
+        main(words)
+        assert (text in capsys.readouterr().err) == is_named
+    assert pairs(pq.read_table(out)) == consumed(segments)
+    assert main(["restore", "--apply", logs, str(tmp_path / "restored")]) == is_named
+    assert (text in capsys.readouterr().err) == is_named
+
+
 @given(overlapping_segments(), st.integers(0, 4), st.integers(1, 70))
 @example({0: [Batch(0, (0, 1), 2), Batch(2, (0,), 1)], 3: [Batch(3, (0,), 1)]}, 0, 4)
 def test_a_segment_under_the_name_of_another_one_is_read_as_a_broker_serves_it(

@@ -24,7 +24,7 @@ from kafkajit.log.log import checkpointed_offset
 from kafkajit.log.missing_segments import missing_around, missing_between
 from kafkajit.log.open_segment import logger
 from kafkajit.log.overlap_losses import Lost, lost_offsets
-from kafkajit.log.overlaps import ends_of, served
+from kafkajit.log.overlaps import doubts_about, ends_of, served
 from kafkajit.log.remote_log_metadata import TOPIC as STATES_TOPIC
 from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import Segment
@@ -93,6 +93,8 @@ class SourceLog:
         for gap in [*gaps, *missing_around(self.segments)]:
             if Range(gap.first, gap.last) & asked:
                 yield LeftOutError(f"{self.place}: {gap.text}")
+        for path, text in doubts_about(self.given):
+            yield InvalidOffsetError(text, path=path)
         unsure = unsure_end(self.segments, check_crcs=True)
         if unsure is not None and unsure.end_offset <= asked.last:
             yield InvalidOffsetError(
