@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kafkajit
-from kafkajit.produce.inputs.numbers import integer_of
+from kafkajit.produce.inputs.numbers import integer_of, integers
 from kafkajit.produce.inputs.plain_arrays import bytes_of
 from kafkajit.produce.inputs.row_sizes import pieces, sizes_of
 from kafkajit.produce.inputs.rows import BadInputError
@@ -326,6 +326,28 @@ def test_an_integer_is_exact_or_none(number: int, zeros: int, end: str) -> None:
     assert integer_of(f"{number}{end}".encode()) == wanted
     assert integer_of(f"{number}{'0' * zeros}e-{zeros}".encode()) == wanted
     assert integer_of(f"{number}.{'0' * zeros}1".encode()) is None
+
+
+@pytest.mark.parametrize("text", ["1.70041E+12", "5e2", "-1.0e3", "1E18", "1.700412345E12"])
+def test_an_integer_without_all_of_its_digits_may_have_been_rounded(text: str) -> None:
+    """Excel writes milliseconds so."""
+    for read in (integers, times):
+        with pytest.raises(BadInputError, match="may have been rounded: it has"):
+            read(pa.array([text]))
+
+
+@pytest.mark.parametrize("text", ["1.700412345678E+12", "5.00e2", "5e0", "0e9", "50e-1"])
+def test_an_exponent_is_exact_with_all_digits(text: str) -> None:
+    assert integers(pa.array([text])).to_pylist() == [int(float(text))]
+
+
+@pytest.mark.parametrize(("name", "codec"), [("a.csv.gz", "gzip"), ("a.jsonl.zst", "zstd")])
+def test_a_compressed_file_without_a_byte_was_cut_off(
+    name: str, codec: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=f"the file is empty, and {codec} of nothing is not"):
+        kafkajit.import_files(tmp_path / name, tmp_path / "logs", topic="t", partitions=1)
 
 
 HEADERS = [[{"key": "a", "value": b"\xff"}, {"key": "a", "value": None}], None, []]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -105,7 +106,9 @@ def _int64s(column: Column) -> pa.Array:
     if pt.is_floating(kind):
         return _int64s_of_floats(array)
     if pt.is_decimal(kind):
-        return _int64s_of_text(array.cast(pa.large_string()).cast(pa.large_binary()))
+        texts = array.cast(pa.large_string()).to_pylist()
+        digits = [text and f"{Decimal(text):f}".encode() for text in texts]  # without an exponent
+        return _int64s_of_text(pa.array(digits, pa.large_binary()))
     raise BadInputError(f"{kind} is not a column of integers")
 
 
@@ -140,7 +143,9 @@ def _int64s_of_text(texts: pa.Array) -> pa.Array:
     for row, text in enumerate(texts.to_pylist()):
         number = None if text is None else integer_of(text)
         if number is None and text is not None:
-            raise BadInputError(f"{shown(text)} is not an integer of 64 bits", row=row)
+            lacking = lacks_digits(text)
+            what = "not an integer of 64 bits" if lacking is None else lacking
+            raise BadInputError(f"{shown(text)} is {what}", row=row)
         numbers.append(number)
     return pa.array(numbers, pa.int64())
 
@@ -153,11 +158,11 @@ def all_small_integers(texts: pa.Array) -> bool:
 def integer_of(text: bytes) -> int | None:
     """The integer of 64 bits that a text is exactly, None if it is another text.
 
-    >>> integer_of(b"5e2"), integer_of(b"5.5"), integer_of(b"9223372036854775808")
-    (500, None, None)
+    >>> integer_of(b"5.04e2"), integer_of(b"5.5"), integer_of(b"9223372036854775808")
+    (504, None, None)
     """
     found = _NUMBER.fullmatch(text)
-    if found is None:
+    if found is None or lacks_digits(text) is not None:
         return None
     sign, digits, exponent = number_parts(found)
     if not digits:
@@ -166,3 +171,21 @@ def integer_of(text: bytes) -> int | None:
         return None
     number = sign * int(digits) * 10**exponent
     return number if MIN_INT64 <= number <= MAX_INT64 else None
+
+
+def lacks_digits(text: bytes) -> str | None:
+    """The words about an integer with fewer digits than it has, as spreadsheets write large ones.
+
+    >>> lacks_digits(b"1.70041E+12")
+    'a number that may have been rounded: it has 6 of its 13 digits'
+    >>> lacks_digits(b"1.7E+1")
+    """
+    found = _NUMBER.fullmatch(text)
+    if found is None or len(found[4] or b"") > 3:
+        return None
+    _, whole, fraction, power = found.groups()
+    given, power = len(whole) + len(fraction or b""), int(power or 0)
+    has = len(whole) + power
+    if power <= 0 or given >= has or not int(whole + (fraction or b"")):
+        return None
+    return f"a number that may have been rounded: it has {given} of its {has} digits"

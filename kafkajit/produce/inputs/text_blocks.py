@@ -36,6 +36,8 @@ def text_of(filesystem: FileSystem, path: str, codec: str | None) -> Iterator[Te
     """The text of a file, which may be compressed with gzip or zstd."""
     with filesystem.open_input_stream(path, compression=None) as opened:
         head = opened.read(4)
+    if codec is not None and not head:
+        raise BadInputError(f"the file is empty, and {codec} of nothing is not: it was cut off")
     if codec is None:
         codec = "gzip" if head[:2] == _GZIP else "zstd" if head == _ZSTD else None
     with filesystem.open_input_stream(path, compression=codec) as opened:

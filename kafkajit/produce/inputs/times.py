@@ -22,6 +22,7 @@ from kafkajit.produce.inputs.numbers import (
     integer_of,
     integers,
     is_text,
+    lacks_digits,
     shown,
 )
 from kafkajit.produce.inputs.plain_arrays import unwrapped
@@ -89,11 +90,10 @@ def _of_text(texts: pa.Array) -> pa.Array:
     for row, cell in enumerate(text.to_pylist()):
         time = None if cell is None else millisecond_of(cell)
         if time is None and cell is not None:
-            raise BadInputError(
-                f"{shown(cell.encode())} is neither a time in ISO 8601, such as "
-                "2025-11-22T01:00:00Z, nor milliseconds",
-                row=row,
+            what = lacks_digits(cell.encode()) or (
+                "neither a time in ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
             )
+            raise BadInputError(f"{shown(cell.encode())} is {what}", row=row)
         found.append(time)
     return pa.array(found, pa.int64()).cast(TIMESTAMP_TYPE)
 
