@@ -4,8 +4,9 @@ Answers to LogSegment.largestTimestamp of Kafka 4.1.1 for a log that was loaded.
 last entry of the .timeindex. Without an entry, or without that file, it takes the modification time
 of the log, and without an .index it rebuilds all indexes from the log. A damaged index would make
 a segment older or younger than it is. So this module checks the entry against the log, and reads
-the log instead if they differ. An index that has lost its last entries still ends with an entry of
-the log: a caller that deletes asks for a proof by the headers of all batches.
+the log instead if they differ, with all checksums: a damaged header would do the same. An index
+that has lost its last entries still ends with an entry of the log: a caller that deletes asks for a
+proof by the headers of all batches.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from kafkajit.errors import CorruptIndexError, CorruptRecordError
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.index.time_index import NO_TIMESTAMP
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.repair_advice import advise_repair
 from kafkajit.log.segment import Segment
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Source
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.frames import frames
@@ -50,7 +55,7 @@ def largest_timestamp(
     except CorruptIndexError as error:
         problem = error.message
     if problem is not None:
-        timestamp = _of_log(segment)
+        timestamp = _of_log(segment, check_crcs=True)  # the log may be wrong, not the index
     elif (timestamp if timestamp >= 0 else modified_ms(segment.log)) < proven_before:
         indexed, timestamp = timestamp, _of_log(segment)
         if timestamp > indexed:
@@ -83,11 +88,15 @@ def _of_index(segment: Segment) -> int:
     return index.last_entry.timestamp
 
 
-def _of_log(segment: Segment) -> int:
+def _of_log(segment: Segment, *, check_crcs: bool = False) -> int:
     source = Source(segment.log.key, size=segment.log.size)
+    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
     timestamp, position = NO_TIMESTAMP, 0
     try:
         for framing in frames(source):
+            sound = decoder.sound(framing.batches, check_crcs=check_crcs)
+            if not sound.all():
+                raise decoder.unsound(framing.batches, int(np.argmin(sound)))
             timestamp = max(timestamp, int(framing.batches.header["maxTimestamp"].max()))
             position = framing.position
             source.forget(position)

@@ -198,6 +198,19 @@ def test_what_cannot_be_told_from_a_damaged_log_is_an_error(tmp_path: Path) -> N
         largest_timestamp(segment_of(folder))
 
 
+def test_a_damaged_header_does_not_prove_an_age_against_the_time_index(folder: Path) -> None:
+    """One bit of the newest timestamp makes the segment look older: the checksum is wrong then."""
+    log = folder / f"{0:020d}.log"
+    found = largest_timestamp(segment_of(folder))
+    assert found.is_of_record
+    content = bytearray(log.read_bytes())
+    at = content.index(found.timestamp.to_bytes(8, "big"), 35)
+    content[at + 2] ^= 1
+    log.write_bytes(content)
+    with pytest.raises(kafkajit.CorruptRecordError, match="Record is corrupt"):
+        largest_timestamp(segment_of(folder))
+
+
 def test_other_segments_are_not_looked_at(tmp_path: Path) -> None:
     folder = make_log(tmp_path / "orders-0", [TIME, TIME + 1, TIME + 2])
     segment = segment_of(folder, 1)
