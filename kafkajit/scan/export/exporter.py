@@ -330,12 +330,17 @@ def _to_new_file(out: str, write: Callable[[pa.NativeFile], ExportResult]) -> Ex
                 return write(sink)
         except FileExistsError:
             raise exists from None
-    (there,) = filesystem.get_file_info([path])
-    if there.type != FileType.NotFound:
-        raise exists
+
+    def check_free() -> None:
+        (there,) = filesystem.get_file_info([path])
+        if there.type != FileType.NotFound:
+            raise exists
+
+    check_free()
     sink = filesystem.open_output_stream(path, compression=None)
     try:
         result = write(sink)
+        check_free()  # another one may have come meanwhile
     except BaseException as error:
         say_where(error, Path(path))
         never_close(sink)

@@ -67,6 +67,9 @@ class Journal:
     def with_begun(self, name: str) -> Journal:
         return replace(self, begun=(*self.begun, name))
 
+    def without_begun(self, name: str) -> Journal:
+        return replace(self, begun=tuple(one for one in self.begun if one != name))
+
     def with_last(self, batch: ReadBatch | None) -> Journal:
         return replace(self, footing=self.footing._replace(last=batch))
 

@@ -74,9 +74,12 @@ class PartitionOutput:
         self._write(self.journal.with_begun(written))
         return written, self._folder.opened(written)
 
-    def complete(self, sink: pa.NativeFile) -> None:
+    def complete(self, written: str, sink: pa.NativeFile) -> None:
         """Close a file whose bytes are all written; they are safe once the round is committed."""
         self._check_alone()
+        if self._folder.shows_when_closed and self._folder.exists(written):
+            self._write(self.journal.without_begun(written))  # it is somebody else's
+            self._check_free(written)
         sink.close()
 
     def abandon(self, written: str, sink: pa.NativeFile) -> None:
@@ -84,6 +87,8 @@ class PartitionOutput:
         if self._is_in_doubt or written in {file.written for file in self.journal.files}:
             return
         self._folder.drop(sink)
+        if written not in self.journal.begun:
+            return
         with suppress(OSError, LockedError):  # the journal has its name, for the next run
             self._check_alone()
             self._folder.remove(written)
@@ -199,6 +204,8 @@ class OutputFolder(ABC):
         path: the folder's path on its file system.
         name: the folder as errors name it.
     """
+
+    shows_when_closed = False  # whether a file appears under its final name when it is closed
 
     def __init__(self, path: str, name: str) -> None:
         self.path = path

@@ -117,6 +117,8 @@ class LocalFolder(OutputFolder):
 class RemoteFolder(OutputFolder):
     """A folder of an object store: files have their names from the start, and appear whole."""
 
+    shows_when_closed = True
+
     def __init__(self, filesystem: FileSystem, path: str, name: str) -> None:
         super().__init__(path, name)
         self._fs = filesystem

@@ -92,7 +92,7 @@ class OpenFile:
             metadata |= offsets_metadata({(self._log.topic, self._log.partition): span})
         self._writer.close(metadata)
         size = self.size
-        output.complete(self._sink)
+        output.complete(self.written, self._sink)
         return ClosedFile(self.written, self._name, self._records, size)
 
     def abandon(self, output: PartitionOutput) -> None:

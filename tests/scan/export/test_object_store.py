@@ -111,6 +111,29 @@ def test_objects_of_others_stay_whatever_their_names_are(bucket: str, tmp_path: 
     }
 
 
+@pytest.mark.parametrize("is_file", [False, True])
+def test_an_object_that_comes_during_an_upload_stays(
+    bucket: str, tmp_path: Path, is_file: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(tmp_path / "logs" / "orders-0", range(20))
+    name = "all.parquet" if is_file else f"orders-0-{0:020}.parquet"
+    writer = pq.ParquetWriter.write_table
+
+    def write(*args: Any, **named: Any) -> None:
+        put(bucket, name, b"another's")
+        writer(*args, **named)
+
+    place = below(bucket, name) if is_file else bucket
+    with monkeypatch.context() as changed:
+        changed.setattr(pq.ParquetWriter, "write_table", write)
+        with pytest.raises(FileExistsError, match=f"{name} exists"):
+            kafkajit.export(tmp_path / "logs", place, to="parquet")
+    with pytest.raises(FileExistsError, match=f"{name} exists"):  # and does not call it its own
+        kafkajit.export(tmp_path / "logs", place, to="parquet")
+    (path,) = (path for path in objects(bucket) if path.endswith(name))
+    assert objects(bucket)[path] == b"another's"
+
+
 def test_an_export_that_has_lost_its_journals_removes_and_overwrites_nothing(
     bucket: str, tmp_path: Path
 ) -> None:
