@@ -28,7 +28,7 @@ from kafkajit.places.tiered_files import TieredFile
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.storage.source import as_bytes
-from kafkajit.storage.stored_file import StoredFile
+from kafkajit.storage.stored_file import StoredFile, report_unread
 from kafkajit.walk.damage import PERMISSIVE
 
 logger = logging.getLogger("kafkajit")
@@ -244,6 +244,12 @@ def _tiered_partition(
     known = [one for one in named if topic_id in (None, one[2])]
     if len(known) > 1:
         logger.warning("%s: read by itself, tiered storage has several topics of its name", folder)
+    if len(known) == 1 and topic_id is None:
+        report_unread(
+            folder,
+            f"without {PARTITION_METADATA}, it is taken for a part of topic {known[0][2]}, which "
+            "tiered storage has under its name",
+        )
     return known[0] if len(known) == 1 else None
 
 

@@ -70,8 +70,16 @@ def foreign_folders(log_dirs: Path) -> list[str]:
     return sorted(
         folder.name
         for folder in log_dirs.iterdir()
-        if folder.is_dir() and folder.name != _REMOTE_INDEXES and partition_of(folder).topic is None
+        if folder.is_dir() and folder.name != _REMOTE_INDEXES and _is_foreign(folder)
     )
+
+
+def _is_foreign(folder: Path) -> bool:
+    """Whether a name is not a partition's, or is another one for a partition that is there."""
+    topic, partition, *_ = partition_of(folder)
+    own = folder.with_name(f"{topic}-{partition}")
+    is_other = folder != own and folder.name.rpartition("-")[2].isdecimal()  # such as orders-00
+    return topic is None or (is_other and own.is_dir())
 
 
 def _is_of_kraft(log_dirs: Path) -> bool:

@@ -60,9 +60,10 @@ def test_folders_with_which_no_broker_starts_are_named(folder: Path) -> None:
     foreign = ["backup", "lost+found", "orders-0.bak"]
     unique = "0123456789abcdef0123456789abcdef"
     fine = [f"orders-1.{unique}-delete", f"orders-2.{unique}-stray", "remote-log-index-cache"]
-    for name in (*foreign, *fine):
+    twice = ["orders-03", "orders-3"]
+    for name in (*foreign, *fine, *twice, "orders-04", "orders-1", "orders-2"):
         (log_dirs / name).mkdir()
     (log_dirs / "notes.txt").touch()
     assert foreign_folders(log_dirs) == []  # a backup may have them
     (log_dirs / "meta.properties").write_bytes(META)
-    assert foreign_folders(log_dirs) == foreign
+    assert foreign_folders(log_dirs) == [*foreign, "orders-03"]
