@@ -99,21 +99,26 @@ def end_of(segment: Segment) -> End:
     return plain_end(segment) or walked_end(segment)
 
 
-def unfinished(segments: Sequence[Segment], since_ns: int) -> Iterator[tuple[int, bool]]:
-    """The offsets behind local segments that others may still be writing, such as a copy's.
+class Unfinished(NamedTuple):
+    """A segment to which others may be writing although another one follows, as a copier does."""
 
-    Such a one has changed since then, and ends before the next segment begins. A broker has written
-    a segment to its end when it begins the next one, and compaction keeps its modification time.
+    segment: Segment
+    behind: int  # its last offset
+    is_torn: bool  # whether it ends in the middle of a batch
 
-    Yields:
-        The offset, and whether the segment ends in the middle of a batch.
+
+def unfinished(segments: Sequence[Segment], since_ns: int) -> Iterator[Unfinished]:
+    """The local segments that have changed since then, and end before the next one begins.
+
+    A broker has written a segment to its end when it begins the next one, and compaction keeps its
+    modification time.
     """
     for segment, following in pairwise(segments):
         if segment.log.is_local and (segment.log.modified_ns or 0) > since_ns:
             end = end_of(segment)
             behind = segment.base_offset if end.offset is None else end.offset + 1
             if behind < following.first_offset:
-                yield behind, end.problem is not None
+                yield Unfinished(segment, behind, end.problem is not None)
 
 
 def plain_end(segment: Segment) -> End | None:

@@ -10,11 +10,14 @@ from pyarrow.fs import FileType
 from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.places.location import ON_ITS_WAY, Location
+from kafkajit.format.tiered_names import object_name
+from kafkajit.places.location import ON_ITS_WAY, PARTITION, SEGMENT_NAME, Location
 from kafkajit.storage.stored_file import StoredFile
 
 # Compressed backups of segments. kafkajit does not read them.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
+# Copies that people and programs make of segments: `00000000000000000004 (1).log`, `4.log.bak`.
+_COPY = re.compile(r".*\d.*\.log(?:\.(?:bak|copy|old|orig|save|\d+)|~)?|.*copy.*\.log")
 _SWAP = re.compile(r"\d{20}\.log\.swap")
 
 
@@ -30,6 +33,9 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
         yield _left_out(compressed, "not read, decompress it first")
     for whose, paths in foreign_in(files, read).items():
         yield _left_out(paths, f"left out, the format is {whose}")
+    copies = sorted(path for path, file in files.items() if path not in read and _is_copy(file))
+    if copies:
+        yield _left_out(copies, "not read, the name of a segment is 20 digits and .log")
     # If segments are being swapped, or a swap was interrupted, old files may be gone.
     swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
     # A folder with a .cleaned file still has all of its old files.
@@ -39,6 +45,12 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
             f"{folder}: segments are being swapped (.swap), or a swap was interrupted: records may "
             "be missing or duplicated until a broker or `kafkajit repair` completes it"
         )
+
+
+def _is_copy(file: StoredFile) -> bool:
+    is_segment = SEGMENT_NAME.fullmatch(file.name) or object_name(file.path) is not None
+    in_partition = PARTITION.fullmatch(file.folder.rpartition("/")[2])
+    return bool(file.size and in_partition and _COPY.fullmatch(file.name) and not is_segment)
 
 
 def _left_out(paths: Sequence[str], why: str) -> LeftOutError:

@@ -17,7 +17,7 @@ import kafkajit.places.listing
 import kafkajit.places.location
 import kafkajit.testing as kt
 from asv_bench.benchmarks.memory_store import MemoryStore
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.location import Location
 from kafkajit.places.locations import find_files, find_segments
@@ -361,3 +361,21 @@ def test_what_is_not_searched_is_named(tmp_path: Path) -> None:
     write_partition(deep / "1" / "2" / "3" / "4" / "5" / "orders" / "0")
     with pytest.raises(KafkaJitError, match=f"^{deep}: .* in 4 levels of folders, and there are"):
         find_segments([str(deep)], failed=named.append)
+
+
+def test_copies_of_segments_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    segment = f"{0:020}.log"
+    copies = [f"{0:020} (1).log", f"{segment}.bak", f"{segment}~", "4.log", "copy of it.log"]
+    others = ["notes.log", f"{0:020}.index", f"{7:020}.log.deleted", f"{0:020}.snapshot"]
+    for name in (segment, *copies, *others):
+        (folder / name).write_bytes(b"x")
+    (folder / "5.log").touch()  # has no record
+    errors: list[Exception] = []
+    found, _ = find_segments([str(tmp_path)], failed=errors.append)
+    assert [file.name for file in found] == [segment]
+    (error,) = errors
+    assert isinstance(error, LeftOutError)
+    assert sorted(error.places) == sorted(f"{folder}/{name}" for name in copies)
+    assert "not read, the name of a segment is 20 digits and .log" in str(error)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partitions import data, log_name, make_partition, marker, transactional
 from scanning import far_away, read_table
-from streaming import Query, append, started, stream_options
+from streaming import Query, append, finish, started, stream_options
 
 import kafkajit
 import kafkajit.testing as kt
@@ -776,6 +776,7 @@ def test_a_segment_that_is_being_swapped_is_waited_for(orders: Path) -> None:
     _compacted(orders, data(3, 1) + data(8, 1))
     assert query.restart().offsets() == []
     (orders / log_name(0, ".log.swap")).rename(orders / log_name(0))
+    finish(orders)
     assert query.offsets() == [3, 8, 10, 11]
 
 
@@ -830,6 +831,7 @@ def test_a_segment_is_compacted_while_a_micro_batch_is_planned(
         (orders / log_name(0, ".log.swap")).rename(orders / log_name(0))
         if is_gone:
             (orders / log_name(0, ".log.deleted")).unlink()
+        finish(orders)
 
     _once_behind(monkeypatch, "kafkajit.scan.stream.folders.Folders.refresh", swap)
     assert query.offsets(**{limit: 1000}) == [8, 10, 11]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from partitions import log_name
-from streaming import Query, append, started
+from streaming import Query, append, finish, started
 
 import kafkajit.testing as kt
 from kafkajit.errors import CorruptRecordError, OffsetOutOfRangeError
@@ -139,6 +139,7 @@ def test_a_hole_of_a_compacted_log_is_none(how: str, tmp_path: Path) -> None:
     append(folder, batch(40, 2), 20 if how == "hole" else 0)
     if how == "later hole":
         append(folder, batch(41, 2))
+    finish(folder)
     query = started(tmp_path)
     assert values(query)[-1] in (81, 83)
     assert query.ends[-1]["orders"]["0"] in (82, 84)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-import os
 import random
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from partitions import data, log_name
-from streaming import Query, append, started, stream_options
+from streaming import Query, append, finish, started, stream_options
 
 import kafkajit
 from kafkajit.errors import LeftOutError, OffsetOutOfRangeError
 from kafkajit.log.footing import Footing
+from kafkajit.scan.stream.log_stream import LogStream
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition
 
@@ -50,12 +50,6 @@ def orders(tmp_path: Path) -> Path:
 
 def lenient(folder: Path) -> Query:
     return started(folder.parent, failOnDataLoss="false")
-
-
-def finish(folder: Path) -> None:
-    """Let a folder look as if nothing in it had changed for an hour."""
-    for path in (*folder.iterdir(), folder):
-        os.utime(path, (time.time() - 3600,) * 2)
 
 
 @contextmanager
@@ -159,6 +153,17 @@ def test_a_gap_of_compaction_is_not_missing(tmp_path: Path) -> None:
     assert query.offsets() == [0, 1, 5, 6]  # a copy may be growing
     finish(folder)
     assert query.offsets() == [10, 11]
+
+
+def test_a_single_look_takes_a_segment_that_rests_for_compacted(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 2) + data(5, 2), 0)
+    append(folder, data(20, 2), 20)
+    query = started(tmp_path)
+    query.stream = LogStream(replace(query.options, waits_for_copies=False))
+    with soon(lambda: append(folder, data(9, 2), 0)):
+        assert query.offsets() == [0, 1, 5, 6]
+    assert query.offsets() == [9, 10, 20, 21]
 
 
 def test_segments_before_those_that_were_read_are_not_passed_over(orders: Path) -> None:

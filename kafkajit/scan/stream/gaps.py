@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from kafkajit.format.ranges import Range
+from kafkajit.log.live_segments import has_grown
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.segment import Segment
@@ -25,6 +26,8 @@ from kafkajit.scan.stream.reports import Reports
 # changes all the time: it is waited for only so long.
 _COPIED_NS = 60 * 10**9
 _MOST_NS = 600 * 10**9
+# A file to which somebody writes all the time changes within this.
+_STILL_NS = 2 * 10**9
 
 
 class Gaps:
@@ -43,19 +46,26 @@ class Gaps:
             return end
         segments = _segments(partition, first, end)
         folder = partition.listing.folder
-        growing = list(unfinished(segments, time.time_ns() - _COPIED_NS))
-        end = self._before(
-            next((at for at, is_torn in growing if is_torn), end), first, end, folder
-        )
-        for gap in self._missing(place, partition, segments, Range(first, end - 1)):
+        late = list(unfinished(segments, time.time_ns() - _COPIED_NS))
+        torn = (one.behind for one in late if one.is_torn)
+        end = self._before(next(torn, end), first, end, folder)
+        missing = self._missing(place, partition, segments, Range(first, end - 1))
+        for gap in missing:
             if gap.first > first and self._options.fail_on_data_loss:
                 return gap.first  # what is before it is read before the error
             if not self._options.fail_on_data_loss and self._may_come(place, gap, segments):
                 self._reports.warn(f"{folder}: {gap.text}: the query waits for them")
                 return max(first, gap.first)
             self._reports.loss(gap.text, folder)
-        # Compaction would explain what they lack.
-        return self._before(next((at for at, _ in growing), end), first, end, folder)
+        # Compaction would explain what the others lack.
+        others = (
+            one
+            for one in late
+            if one.behind < end and not any(gap.first <= one.behind <= gap.last for gap in missing)
+        )
+        waits = self._options.waits_for_copies
+        grown = (one.behind for one in others if waits or _grows(one.segment))
+        return self._before(next(grown, end), first, end, folder)
 
     def _before(self, finished: int, first: int, end: int, folder: str) -> int:
         """The end, or the one of a segment that is not complete."""
@@ -94,6 +104,12 @@ class Gaps:
         changed = max([segment.log.modified_ns or 0 for segment in segments[:-1]])
         is_new = now - max(changed, since) < _COPIED_NS and now - since < _MOST_NS
         return self._options.waits_for_copies and is_new
+
+
+def _grows(segment: Segment) -> bool:
+    """Whether somebody is writing to a segment: a copier does it every moment."""
+    time.sleep(max((segment.log.modified_ns or 0) + _STILL_NS - time.time_ns(), 0) / 1e9)
+    return has_grown(segment.log)
 
 
 def _segments(partition: Partition, first: int, end: int) -> list[Segment]:
