@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import accumulate, pairwise, repeat
 from struct import Struct
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,7 +62,7 @@ _MOST_KNOWN = 100_000
 _ABSURD_LEAP = 1 << 30
 _HEAD = Struct(">qi")  # a batch's base offset and length
 _known: OrderedDict[tuple[str, int, int | None], int | None] = OrderedDict()
-_doubts: dict[tuple[str, int, int | None], str] = {}  # by segment: a few at most
+_doubts: dict[tuple[str, int, int | None], Doubt] = {}  # by segment: a few at most
 _known_heads: OrderedDict[tuple[str, int, int | None, int], tuple[int, int] | None] = OrderedDict()
 
 
@@ -105,16 +106,21 @@ def _served(segments: list[Segment], ends: Sequence[int], warns: bool) -> list[S
     return [found.get(one.log.path, one) for one in segments]
 
 
-def doubts_about(segments: Sequence[Segment]) -> Iterator[tuple[str, str]]:
-    """The paths of segments that overlap the next one perhaps only by a wrong bit, with the reason.
+class Doubt(NamedTuple):
+    """A segment that overlaps the next one perhaps only by a wrong bit of a batch's base offset."""
 
-    `served` has looked at them.
-    """
+    path: str
+    offsets: Range  # of the batch, as its header has them
+    text: str
+
+
+def doubts_about(segments: Sequence[Segment]) -> Iterator[Doubt]:
+    """The doubts about segments, which `served` has looked at."""
     for segment in _live(segments):
         log = segment.log
-        text = _doubts.get((log.path, log.size, log.modified_ns))
-        if text is not None:
-            yield log.path, text
+        found = _doubts.get((log.path, log.size, log.modified_ns))
+        if found is not None:
+            yield found
 
 
 def unserved(log: StoredFile, cut: Range) -> Gap | None:
@@ -320,10 +326,13 @@ def _confirmed(segment: Segment, bound: int) -> int | None:
             would_fit = bool(late[row]) and leap > 0 and moved == bound - 1
             is_wrong = would_fit and leap >= _ABSURD_LEAP
             if would_fit and (int(firsts[row]) ^ following).bit_count() == 1:
-                _doubts[segment.log.path, segment.log.size, segment.log.modified_ns] = (
+                key = segment.log.path, segment.log.size, segment.log.modified_ns
+                _doubts[key] = Doubt(
+                    segment.log.path,
+                    Range(int(firsts[row]), int(lasts[row])),
                     f"the batch at position {batches.position[row]} begins at offset "
                     f"{firsts[row]}, and with one other bit at {following}, where it would end "
-                    f"before the next segment, which begins at {bound}: it is read as it is"
+                    f"before the next segment, which begins at {bound}: it is read as it is",
                 )
             if is_wrong or lasts[row] - segment.base_offset > MAX_INT32:
                 report_once(

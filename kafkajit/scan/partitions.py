@@ -61,8 +61,8 @@ def _served(partitions: list[list[Segment]], options: ScanOptions) -> list[list[
     for given, read in zip(partitions, found, strict=True):
         for lost in lost_offsets(given, read):
             _report(lost.path, lost.text, options)
-        for path, text in doubts_about(given):
-            _report(path, text, options)
+        for doubt in doubts_about(given):
+            _report(doubt.path, doubt.text, options)
     return found
 
 

@@ -113,7 +113,8 @@ def test_a_segment_that_overlaps_perhaps_only_by_a_wrong_bit_is_named(
         f"the batch at position 0 begins at offset {begin}, and with one other bit at 5, where it "
         "would end before the next segment, which begins at 11"
     )
-    for words in (["grep", "-c", ".", logs], ["export", logs, "-o", out]):
+    tail = ["tail", "-n", "all", logs]
+    for words in (["grep", "-c", ".", logs], ["export", logs, "-o", out], tail):
         main(words)
         assert (text in capsys.readouterr().err) == is_named
     assert pairs(pq.read_table(out)) == consumed(segments)

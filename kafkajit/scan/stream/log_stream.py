@@ -19,7 +19,8 @@ from kafkajit.errors import LeftOutError
 from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.footing import Footing
 from kafkajit.log.missing_segments import missing_around
-from kafkajit.log.overlap_losses import lost_offsets
+from kafkajit.log.overlap_losses import Lost, lost_offsets
+from kafkajit.log.overlaps import Doubt, doubts_about
 from kafkajit.places.named import Place, nothing_of
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
 from kafkajit.scan.plan import Split, offset_for_timestamp
@@ -167,7 +168,7 @@ class LogStream:
                 yield str(place), *tail
 
     def losses(self, start: StreamOffsets) -> Iterator[tuple[Place, str]]:
-        """Lines about offsets from a start on that no micro-batch can have.
+        """Lines about offsets from a start on that no micro-batch can have, or not for certain.
 
         Only hidden parts of segments have them, or files beside the log know of them.
         """
@@ -177,7 +178,8 @@ class LogStream:
             given = [replace(segment, cut=ALL) for segment in read]
             begin = begins.get(place, partition.start_offset)
             asked = Range() if begin <= partition.start_offset else Range(begin)
-            for lost in lost_offsets(given, read):
+            losses: list[Lost | Doubt] = [*lost_offsets(given, read), *doubts_about(read)]
+            for lost in losses:
                 if lost.offsets & asked:
                     yield place, f"{lost.path}: {lost.text}"
             for gap in missing_around(read):

@@ -93,8 +93,9 @@ class SourceLog:
         for gap in [*gaps, *missing_around(self.segments)]:
             if Range(gap.first, gap.last) & asked:
                 yield LeftOutError(f"{self.place}: {gap.text}")
-        for path, text in doubts_about(self.given):
-            yield InvalidOffsetError(text, path=path)
+        for doubt in doubts_about(self.given):
+            if doubt.offsets & asked:
+                yield InvalidOffsetError(doubt.text, path=doubt.path)
         unsure = unsure_end(self.segments, check_crcs=True)
         if unsure is not None and unsure.end_offset <= asked.last:
             yield InvalidOffsetError(
