@@ -15,7 +15,12 @@ from itertools import pairwise
 from kafkajit.errors import CorruptCheckpointError, InvalidOffsetError, KafkaJitError, LeftOutError
 from kafkajit.format.amounts import offsets_are, offsets_text
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
+from kafkajit.format.log_path import (
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    parse_log_path,
+)
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import PINTEREST_MARKS, object_name
 from kafkajit.format.topic import check_topic
@@ -73,8 +78,11 @@ class SourceLog:
                     one.error.advice = f"with --starting-offset {start} the log begins after it"
                 raise one.error
         for path, offsets in self._lost:
-            lost = offsets & asked
-            if lost:
+            base = parse_log_path(path).base_offset or 0
+            # With a wrong bit an offset may be negative: the name tells where it should be.
+            where = offsets if offsets.first >= 0 else Range(base, base)
+            if where & asked:
+                lost = offsets & asked or offsets
                 raise InvalidOffsetError(
                     f"segments overlap, and a broker does not read {offsets_text(*lost)}, which "
                     "only this one has",

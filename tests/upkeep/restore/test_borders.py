@@ -379,3 +379,18 @@ def test_a_last_batch_whose_base_offset_may_be_damaged_is_named(tmp_path: Path) 
         tmp_path / "backup", tmp_path / "kafka", topic_ids=None, ending_offset=2
     )
     assert plan.partitions[0].losses == []
+
+
+def test_a_hidden_segment_with_a_negative_base_offset_is_an_error(tmp_path: Path) -> None:
+    """One bit of a base offset; a log with gaps, as compaction leaves them."""
+    folder = tmp_path / "backup" / "t-0"
+    folder.mkdir(parents=True)
+    for base, first, count in ((0, 0, 3), (16, 18, 4), (32, 33, 2)):
+        log = bytearray(kt.batch([kt.Record(value=b"0")] * count, base_offset=first))
+        log[0] ^= 0x80 * (base == 16)
+        (folder / f"{base:020}.log").write_bytes(log)
+    (tmp_path / "backup" / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 35\n")
+    with pytest.raises(kafkajit.InvalidOffsetError, match="which only this one has"):
+        restore(tmp_path / "backup", tmp_path / "kafka")
+    restore(tmp_path / "backup", tmp_path / "kafka", ending_offset=10)
+    assert [offset for offset, _ in pairs(tmp_path / "kafka" / "t-0")] == [0, 1, 2]
