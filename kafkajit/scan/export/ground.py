@@ -7,6 +7,7 @@ when the next chunk has been read, and when the rows are committed.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from kafkajit.errors import KafkaJitError, OffsetOutOfRangeError
@@ -31,6 +32,7 @@ class Ground:
         self._segments = segments
         self._before = before
         self._is_local = all(segment.log.is_local for segment in segments)
+        self._bases = [segment.base_offset for segment in segments]
         self._last: ReadBatch | None = None
 
     def note(self, offset: int, position: int) -> None:
@@ -80,7 +82,8 @@ class Ground:
         )
 
     def _batch(self, offset: int, position: int) -> ReadBatch | None:
+        at = bisect_right(self._bases, offset)  # the one before it may overlap it
         try:
-            return batch_at(self._segments, offset, position)
+            return batch_at(self._segments[max(at - 2, 0) : at + 1], offset, position)
         except (OSError, EOFError, KafkaJitError):
             return None  # the segment is gone meanwhile

@@ -7,7 +7,7 @@ damage that lies behind that record is then seen, too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.log.leaps import unsure_end
 from kafkajit.log.live_segments import has_grown
 from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.scan.export.header_keys import WHY, malformed_keys
 from kafkajit.scan.export.known_damage import known_damage
@@ -210,19 +211,41 @@ def _read(
     splits: list[Split], schema: pa.Schema, reading: ScanOptions, log: PartitionLog, passed: Passed
 ) -> Iterator[pa.RecordBatch]:
     """Rows of segments, with damage between them, up to one to which others are writing."""
-    for split in splits:
-        try:
-            yield from read_task([split], schema, reading)
-        except (CorruptRecordError, InvalidRecordError) as error:
-            if reading.mode == FAILFAST:
-                advise_copy(error, log.segments)
-                error.advice = error.advice or "export with mode DROPMALFORMED to leave damage out"
-            raise
-        if split.order().is_bounded and has_grown(split.file):
-            text = f"{log.name}: {split.file.name} is growing, as in a copy that is being made: "
-            passed.lost.append(f"{text}what is behind it is left to a later run")
-            _name_lost(passed.lost[-1], log.options.scan)
+    left = [split for split in splits if split.order().is_bounded]
+    for rows in _read_all(splits, schema, reading, log.segments):
+        offsets = rows["offset"].drop_null()  # damage has no offset
+        while left and len(offsets) and offsets[-1].as_py() > left[0].offsets.last:
+            split = left.pop(0)
+            if has_grown(split.file):
+                yield rows.filter(pc.less_equal(rows["offset"], split.offsets.last))
+                _name_growing(split, log, passed)
+                return
+        yield rows
+    for split in left:
+        if has_grown(split.file):
+            _name_growing(split, log, passed)
             return
+
+
+def _name_growing(split: Split, log: PartitionLog, passed: Passed) -> None:
+    text = f"{log.name}: {split.file.name} is growing, as in a copy that is being made: "
+    passed.lost.append(f"{text}what is behind it is left to a later run")
+    _name_lost(passed.lost[-1], log.options.scan)
+
+
+def _read_all(
+    splits: list[Split], schema: pa.Schema, reading: ScanOptions, segments: Sequence[Segment]
+) -> Iterator[pa.RecordBatch]:
+    if reading.mode == FAILFAST:
+        try:
+            yield from read_task(splits, schema, reading)
+        except (CorruptRecordError, InvalidRecordError) as error:
+            advise_copy(error, segments)
+            error.advice = error.advice or "export with mode DROPMALFORMED to leave damage out"
+            raise
+        return
+    for split in splits:
+        yield from read_task([split], schema, reading)
 
 
 def _reported(

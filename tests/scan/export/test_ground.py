@@ -10,8 +10,9 @@ import pytest
 
 import kafkajit.testing as kt
 from kafkajit.cli import main
-from kafkajit.scan.export import exporter, partition_rows
-from kafkajit.scan.table import read_task
+from kafkajit.scan import table
+from kafkajit.scan.export import exporter
+from kafkajit.scan.table import read_split
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, leader_epochs_text
 
 ID = "pUM3BMsVQk2fe-klgEgLLA"
@@ -48,11 +49,12 @@ class Log:
         def reading(*args: object) -> object:
             if self.early:
                 self.early.pop(0)()
-            yield from read_task(*args)  # type: ignore[arg-type]
+            yield from read_split(*args)  # type: ignore[arg-type]
             if self.changes:
                 self.changes.pop(0)()
 
-        monkeypatch.setattr(partition_rows, "read_task", reading)
+        monkeypatch.setattr(table, "small_segments", lambda _: ())  # which are read at once
+        monkeypatch.setattr(table, "read_split", reading)
 
     def put(self, name: str, content: bytes) -> None:
         (self.folder / name).write_bytes(content)
