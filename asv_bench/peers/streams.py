@@ -125,6 +125,7 @@ def main() -> None:
             folder.mkdir()
             log = kt.batch([kt.Record(value=b"v" * 100)] * 10, base_offset=0)
             (folder / f"{0:020}.log").write_bytes(log)
+        time.sleep(3)  # what has changed a moment ago is looked at again
         planned = plan_idle(Path(root), 50)
         idled = idle(spark, Path(root))
     spark.stop()
