@@ -8,6 +8,7 @@ and all that looks odd, are left to `Walk`, whose kernels decide about damage.
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +39,8 @@ from kafkajit.walk.damage import PERMISSIVE, Gap
 _SMALL = 256 << 10
 # A kernel reads more headers than these in less time.
 _FEW = 256
+# The clock of a file server may be ahead by so much.
+_AHEAD_NS = 2 * 10**9
 _ENTRY = struct.Struct(">ii")  # of an offset index
 
 
@@ -111,10 +114,11 @@ def unfinished(segments: Sequence[Segment], since_ns: int) -> Iterator[Unfinishe
     """The local segments that have changed since then, and end before the next one begins.
 
     A broker has written a segment to its end when it begins the next one, and compaction keeps its
-    modification time.
+    modification time. A time that has not come yet tells nothing.
     """
+    now = time.time_ns() + _AHEAD_NS
     for segment, following in pairwise(segments):
-        if segment.log.is_local and (segment.log.modified_ns or 0) > since_ns:
+        if segment.log.is_local and since_ns < (segment.log.modified_ns or 0) < now:
             end = end_of(segment)
             behind = segment.base_offset if end.offset is None else end.offset + 1
             if behind < following.first_offset:

@@ -11,7 +11,7 @@ from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.tiered_names import object_name
-from kafkajit.places.location import ON_ITS_WAY, PARTITION, SEGMENT_NAME, Location
+from kafkajit.places.location import ON_ITS_WAY, SEGMENT_NAME, Location
 from kafkajit.storage.stored_file import StoredFile
 
 # Compressed backups of segments. kafkajit does not read them.
@@ -33,7 +33,12 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
         yield _left_out(compressed, "not read, decompress it first")
     for whose, paths in foreign_in(files, read).items():
         yield _left_out(paths, f"left out, the format is {whose}")
-    copies = sorted(path for path, file in files.items() if path not in read and _is_copy(file))
+    places = {path.rpartition("/")[0] for path in read}
+    copies = sorted(
+        path
+        for path, file in files.items()
+        if path not in read and file.folder in places and _is_copy(file)
+    )
     if copies:
         yield _left_out(copies, "not read, the name of a segment is 20 digits and .log")
     # If segments are being swapped, or a swap was interrupted, old files may be gone.
@@ -49,8 +54,7 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
 
 def _is_copy(file: StoredFile) -> bool:
     is_segment = SEGMENT_NAME.fullmatch(file.name) or object_name(file.path) is not None
-    in_partition = PARTITION.fullmatch(file.folder.rpartition("/")[2])
-    return bool(file.size and in_partition and _COPY.fullmatch(file.name) and not is_segment)
+    return bool(file.size and _COPY.fullmatch(file.name) and not is_segment)
 
 
 def _left_out(paths: Sequence[str], why: str) -> LeftOutError:

@@ -379,3 +379,13 @@ def test_copies_of_segments_are_named(tmp_path: Path) -> None:
     assert isinstance(error, LeftOutError)
     assert sorted(error.places) == sorted(f"{folder}/{name}" for name in copies)
     assert "not read, the name of a segment is 20 digits and .log" in str(error)
+
+
+def test_files_in_a_log_dirs_folder_are_no_copies_of_segments(tmp_path: Path) -> None:
+    root = tmp_path / "kafka-logs-1"  # a name like a partition's
+    (root / "orders-0").mkdir(parents=True)
+    (root / "orders-0" / f"{0:020}.log").write_bytes(b"x")
+    (root / "broker1.log").write_bytes(b"x")
+    errors: list[Exception] = []
+    find_segments([str(root)], failed=errors.append)
+    assert errors == []

@@ -328,7 +328,7 @@ def test_an_integer_is_exact_or_none(number: int, zeros: int, end: str) -> None:
     assert integer_of(f"{number}.{'0' * zeros}1".encode()) is None
 
 
-@pytest.mark.parametrize("text", ["1.70041E+12", "5e2", "-1.0e3", "1E18", "1.700412345E12"])
+@pytest.mark.parametrize("text", ["1.70041E+12", "5e2", "-1.0e3", "1E18", "1.70041234E12", "1e012"])
 def test_an_integer_without_all_of_its_digits_may_have_been_rounded(text: str) -> None:
     """Excel writes milliseconds so."""
     for read in (integers, times):
@@ -339,6 +339,12 @@ def test_an_integer_without_all_of_its_digits_may_have_been_rounded(text: str) -
 @pytest.mark.parametrize("text", ["1.700412345678E+12", "5.00e2", "5e0", "0e9", "50e-1"])
 def test_an_exponent_is_exact_with_all_digits(text: str) -> None:
     assert integers(pa.array([text])).to_pylist() == [int(float(text))]
+
+
+@pytest.mark.parametrize("text", ["9" * 4400 + "e9", "1e" + "9" * 4400, "1e-3"])
+def test_a_number_of_any_length_is_an_error_of_ours(text: str) -> None:
+    with pytest.raises(BadInputError, match=r"is not an integer of 64 bits|may have been rounded"):
+        integers(pa.array([text]))
 
 
 @pytest.mark.parametrize(("name", "codec"), [("a.csv.gz", "gzip"), ("a.jsonl.zst", "zstd")])

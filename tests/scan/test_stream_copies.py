@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -155,15 +157,31 @@ def test_a_gap_of_compaction_is_not_missing(tmp_path: Path) -> None:
     assert query.offsets() == [10, 11]
 
 
-def test_a_single_look_takes_a_segment_that_rests_for_compacted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_a_last_look_takes_a_segment_that_rests_for_compacted(
+    is_frozen: bool, tmp_path: Path
+) -> None:
+    """That of `kafkajit tail` and of availableNow: no later one reads what is left."""
     folder = tmp_path / "orders-0"
     append(folder, data(0, 2) + data(5, 2), 0)
     append(folder, data(20, 2), 20)
     query = started(tmp_path)
-    query.stream = LogStream(replace(query.options, waits_for_copies=False))
+    if is_frozen:
+        query.stream.freeze()
+    else:
+        query.stream = LogStream(replace(query.options, waits_for_copies=False))
     with soon(lambda: append(folder, data(9, 2), 0)):
         assert query.offsets() == [0, 1, 5, 6]
     assert query.offsets() == [9, 10, 20, 21]
+
+
+def test_a_time_that_has_not_come_yet_is_not_waited_for(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 2) + data(5, 2), 0)
+    append(folder, data(20, 2), 20)
+    for path in folder.iterdir():
+        os.utime(path, (time.time() + 7200,) * 2)
+    assert started(tmp_path).offsets() == [0, 1, 5, 6, 20, 21]
 
 
 def test_segments_before_those_that_were_read_are_not_passed_over(orders: Path) -> None:

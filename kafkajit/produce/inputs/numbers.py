@@ -181,11 +181,13 @@ def lacks_digits(text: bytes) -> str | None:
     >>> lacks_digits(b"1.7E+1")
     """
     found = _NUMBER.fullmatch(text)
-    if found is None or len(found[4] or b"") > 3:
+    if found is None or found[4] is None:
         return None
     _, whole, fraction, power = found.groups()
-    given, power = len(whole) + len(fraction or b""), int(power or 0)
-    has = len(whole) + power
-    if power <= 0 or given >= has or not int(whole + (fraction or b"")):
+    digits, exponent = whole + (fraction or b""), power.lstrip(b"+0") or b"0"
+    if exponent[:1] == b"-" or len(exponent) > 18 or not digits.strip(b"0"):
         return None
-    return f"a number that may have been rounded: it has {given} of its {has} digits"
+    has = len(whole) + int(exponent)
+    if len(digits) >= has:
+        return None
+    return f"a number that may have been rounded: it has {len(digits)} of its {has} digits"

@@ -36,6 +36,7 @@ class Gaps:
     def __init__(self, options: StreamOptions, reports: Reports) -> None:
         self._options = options
         self._reports = reports
+        self.is_last_look = not options.waits_for_copies  # whether no later one reads what is left
         # The generation of a log, and the segments that follow each other there.
         self._sound: dict[Place, tuple[object, frozenset[tuple[int, int, int]]]] = {}
         self._since_ns: dict[tuple[Place, int], int] = {}  # when a gap was seen first
@@ -63,8 +64,7 @@ class Gaps:
             for one in late
             if one.behind < end and not any(gap.first <= one.behind <= gap.last for gap in missing)
         )
-        waits = self._options.waits_for_copies
-        grown = (one.behind for one in others if waits or _grows(one.segment))
+        grown = (one.behind for one in others if not self.is_last_look or _grows(one.segment))
         return self._before(next(grown, end), first, end, folder)
 
     def _before(self, finished: int, first: int, end: int, folder: str) -> int:
@@ -108,7 +108,8 @@ class Gaps:
 
 def _grows(segment: Segment) -> bool:
     """Whether somebody is writing to a segment: a copier does it every moment."""
-    time.sleep(max((segment.log.modified_ns or 0) + _STILL_NS - time.time_ns(), 0) / 1e9)
+    rest = (segment.log.modified_ns or 0) + _STILL_NS - time.time_ns()
+    time.sleep(min(max(rest, 0), _STILL_NS) / 1e9)
     return has_grown(segment.log)
 
 

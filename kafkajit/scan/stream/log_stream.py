@@ -146,6 +146,7 @@ class LogStream:
     def freeze(self) -> None:
         """Let later micro-batches end where the logs end now."""
         self._followed.settle()
+        self._gaps.is_last_look = True
         self._target = {place: it.end_offset for place, it in self._followed.now.items()}
 
     def reported_offsets(self) -> StreamOffsets:
@@ -168,10 +169,7 @@ class LogStream:
                 yield str(place), *tail
 
     def losses(self, start: StreamOffsets) -> Iterator[tuple[Place, str]]:
-        """Lines about offsets from a start on that no micro-batch can have, or not for certain.
-
-        Only hidden parts of segments have them, or files beside the log know of them.
-        """
+        """Lines about offsets from a start on that no micro-batch can have, or not for certain."""
         begins = self._offsets.parsed(start).ends
         for place, partition in sorted(self._followed.now.items()):
             read = partition.listing.segments
