@@ -250,9 +250,9 @@ def _export_partition(
             last = _last_batch(passed)
             closed = files.close()
             new = tuple(ExportedFile(file.written, file.name, file.size) for file in closed)
-            before, now = output.journal, passed.journal()
-            if new or replace(before.with_last(None), files=(), rounds=0) != now:
-                output.commit(replace(now.with_last(last), files=new))
+            before, now = output.journal, passed.journal().with_last(last)
+            if new or replace(before, files=(), rounds=0) != now:
+                output.commit(replace(now, files=new))
         except BaseException as error:
             say_where(error, Path(folder.path))
             files.abandon()

@@ -302,6 +302,22 @@ def test_a_log_with_new_epochs_behind_what_was_read_continues(log: Path) -> None
     assert exported(log) == BEFORE + MORE
 
 
+def test_a_copy_may_have_older_epochs_than_its_batches(log: Path) -> None:
+    set_id(log, FIRST_ID)
+    set_epochs(log, (0, 0))
+    last = kt.batch([kt.Record(b"k", b"a20")], base_offset=20, partition_leader_epoch=1)
+    (log / f"{20:020}.log").write_bytes(last)
+    assert export(log) == 0
+    assert export(log) == 0
+    (log / f"{20:020}.log").write_bytes(
+        kt.batch([kt.Record(b"k", b"a24")], base_offset=24, partition_leader_epoch=1)
+    )
+    (log.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 24\n")
+    set_epochs(log, (0, 0), (1, 17))
+    assert export(log) == 0
+    assert exported(log) == [*BEFORE, (20, "a20"), (24, "a24")]
+
+
 def test_a_lower_epoch_behind_what_was_read_is_that_of_another_log(log: Path) -> None:
     """The batches have epochs, too, if a copy lacks the files beside them."""
     last = kt.batch([kt.Record(b"k", b"a20")], base_offset=20, partition_leader_epoch=3)
