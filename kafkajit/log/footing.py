@@ -14,7 +14,7 @@ from kafkajit.records.batches import Batches
 Epochs = tuple[tuple[int, int], ...]
 
 # A position keeps the newest leader epochs. Two histories seldom part before them.
-MOST_EPOCHS = 16
+_MOST_EPOCHS = 16
 
 
 class ReadBatch(NamedTuple):
@@ -62,6 +62,30 @@ class Footing(NamedTuple):
     # The newest leader epochs before the position, and the offsets at which they begin.
     epochs: Epochs = ()
     log_start: int | None = None  # the first offset of the log
+
+
+def epochs_before(epochs: Epochs, offset: int, last: ReadBatch | None) -> Epochs:
+    """The epochs to keep with a position: that of the last batch, too, if a copy's file is older.
+
+    >>> epochs_before(((0, 0), (2, 90)), 80, ReadBatch(70, 79, 77, 100, 0, 1))
+    ((0, 0), (1, 70))
+    """
+    found = tuple(one for one in epochs if one[1] < offset)
+    if found and last is not None and last.leader_epoch > found[-1][0]:
+        found += ((last.leader_epoch, last.base_offset),)
+    return found[-_MOST_EPOCHS:]
+
+
+def made_again_text(read: str | None, now: str | None) -> str | None:
+    """The reason why a log is another one, by the ids of the topic; None if it may be the same.
+
+    >>> made_again_text("A", None)
+    >>> made_again_text("A", "B")
+    'the topic was made again: its id is B, and that of the log that was read is A'
+    """
+    if None in (read, now) or read == now:
+        return None
+    return f"the topic was made again: its id is {now}, and that of the log that was read is {read}"
 
 
 def truncated_text(agreed: int, read: Epochs, now: Epochs) -> str:

@@ -24,7 +24,14 @@ from kafkajit.format.layout import DELETE_HORIZON_MASK
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.format.tiered_names import object_name
-from kafkajit.log.footing import Epochs, Footing, ReadBatch, agreed_up_to, truncated_text
+from kafkajit.log.footing import (
+    Epochs,
+    Footing,
+    ReadBatch,
+    agreed_up_to,
+    made_again_text,
+    truncated_text,
+)
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import epochs_of, topic_id_beside
@@ -105,12 +112,9 @@ def check_resumed(
         OffsetOutOfRangeError: it is another log, or was truncated.
     """
     last = read.last
-    if read.topic_id is not None and now.topic_id not in (None, read.topic_id):
-        raise OffsetOutOfRangeError(
-            f"the topic was made again: its id is {now.topic_id}, and that of the log that was "
-            f"read is {read.topic_id}",
-            path=segments[0].log.folder,
-        )
+    why = made_again_text(read.topic_id, now.topic_id)
+    if why is not None:
+        raise OffsetOutOfRangeError(why, path=segments[0].log.folder)
     there = None if last is None else _at(segments, last.last_offset, last.position)
     if last is not None and there is not None and there.is_same(last):
         return NOTHING

@@ -106,7 +106,7 @@ class Unfinished(NamedTuple):
     """A segment to which others may be writing although another one follows, as a copier does."""
 
     segment: Segment
-    behind: int  # its last offset
+    behind: int  # the offset behind its last one
     is_torn: bool  # whether it ends in the middle of a batch
 
 

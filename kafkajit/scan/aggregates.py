@@ -240,7 +240,7 @@ def _totals_of_headers(split: Split, asked: Aggregates, options: ScanOptions) ->
     """The totals of a split's batches; None if their headers do not have what is asked."""
     totals = _Totals(split.file.path)
     source = split.file.open(split.start, split.end)
-    is_last = False if split.order().is_bounded else None
+    is_last = False if split.is_followed else None
     walk = Walk(source, start=split.start, end=split.end, is_last=is_last)
     for part in walk.checked() if options.check_crcs else walk.headers():
         assert not isinstance(part, Gap), "FAILFAST raises an error"

@@ -71,6 +71,11 @@ class Split(NamedTuple):
     def size(self) -> int:
         return self.end - self.start
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether something is read behind its segment."""
+        return self.between.last < MAX_INT64
+
     def order(self) -> OffsetOrder:
         """The order that the offsets of its batches have to have."""
         base = None if self.start else parse_log_path(self.file.path).base_offset

@@ -97,10 +97,20 @@ class StoredFile:
         return self.filesystem or LocalFileSystem()
 
 
+def report_unread(name: str, why: str) -> None:
+    """Warn once of a file or folder that is not read: a stream lists its folders repeatedly."""
+    _warn_once(f"{name}: {why}")
+
+
+@cache
+def _warn_once(text: str) -> None:
+    logger.warning("%s", text)
+
+
 def infos_in(
     folder: str,
     filesystem: FileSystem | RemoteStore,
-    report: Callable[[str, str], None] | None = None,
+    report: Callable[[str, str], None] = report_unread,
     *,
     is_local: bool,
 ) -> list[FileInfo]:
@@ -114,18 +124,8 @@ def infos_in(
 
     found = whole_listing(folder, look) if is_local else whole_pages(look, PAGE)
     for name, why in unread.items():
-        (report or report_unread)(name, why)
+        report(name, why)
     return found
-
-
-def report_unread(name: str, why: str) -> None:
-    """Warn once of a file or folder that is not read: a stream lists its folders repeatedly."""
-    _warn_once(f"{name}: {why}")
-
-
-@cache
-def _warn_once(text: str) -> None:
-    logger.warning("%s", text)
 
 
 def with_names(

@@ -59,9 +59,8 @@ def whole_pages(look: Callable[[], list[FileInfo]], page: int) -> list[FileInfo]
     begun = time.time_ns()
     found = look()
     for _ in range(_LOOKS - 1):
-        files = [info for info in found if info.type == FileType.File]
-        is_old = all((info.mtime_ns or begun) < begun - _LATELY_NS for info in files)
-        if len(found) < page or is_old:
+        times = (info.mtime_ns or begun for info in found if info.type == FileType.File)
+        if len(found) < page or all(at < begun - _LATELY_NS for at in times):
             break
         before, begun, found = found, time.time_ns(), look()
         if list(map(_look_of, found)) == list(map(_look_of, before)):

@@ -106,9 +106,11 @@ def _int64s(column: Column) -> pa.Array:
     if pt.is_floating(kind):
         return _int64s_of_floats(array)
     if pt.is_decimal(kind):
-        texts = array.cast(pa.large_string()).to_pylist()
-        digits = [text and f"{Decimal(text):f}".encode() for text in texts]  # without an exponent
-        return _int64s_of_text(pa.array(digits, pa.large_binary()))
+        texts = array.cast(pa.large_string())
+        if kind.scale < 0:  # Arrow writes an exponent, but no digit is lacking
+            whole = [text and f"{Decimal(text):f}" for text in texts.to_pylist()]
+            texts = pa.array(whole, pa.large_string())
+        return _int64s_of_text(texts.cast(pa.large_binary()))
     raise BadInputError(f"{kind} is not a column of integers")
 
 

@@ -250,7 +250,7 @@ def _export_partition(
             last = _last_batch(passed)
             closed = files.close()
             new = tuple(ExportedFile(file.written, file.name, file.size) for file in closed)
-            before, now = output.journal, passed.journal().with_last(last)
+            before, now = output.journal, passed.journal(last)
             if new or replace(before, files=(), rounds=0) != now:
                 output.commit(replace(now, files=new))
         except BaseException as error:
@@ -370,6 +370,7 @@ def _export_rows(
             if size >= ROW_GROUP_BYTES:
                 writer.write(pa.Table.from_batches(waiting))
                 waiting, size = [], 0
+        done.passed.ground.check()
         if done.first_offset is not None and done.last_offset is not None:
             spans[log.topic, log.partition] = done.first_offset, done.last_offset + 1
     if waiting:

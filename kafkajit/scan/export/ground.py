@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from kafkajit.errors import KafkaJitError, OffsetOutOfRangeError
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.log.footing import Footing, ReadBatch, agreed_up_to, truncated_text
+from kafkajit.log.footing import Footing, ReadBatch, agreed_up_to, made_again_text, truncated_text
 from kafkajit.log.live_segments import listed_again
 from kafkajit.log.resumption import batch_at, check_resumed, footing_of
 from kafkajit.log.segment import Segment
@@ -53,9 +53,9 @@ class Ground:
         if self._last is None:
             return
         now, end = footing_of(self._segments), self._last.last_offset + 1
-        ids = {now.topic_id, self._before.topic_id} - {None}
-        if len(ids) > 1:
-            raise self._changed("its topic was made again")
+        why = made_again_text(self._before.topic_id, now.topic_id)
+        if why is not None:
+            raise self._changed(why)
         agreed = agreed_up_to(self._before.epochs, end, now.epochs, MAX_INT64)
         if agreed is not None and agreed < end:
             raise self._changed(truncated_text(agreed, self._before.epochs, now.epochs))

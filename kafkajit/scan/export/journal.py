@@ -25,7 +25,7 @@ from typing import Any
 
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
-from kafkajit.log.footing import MOST_EPOCHS, Footing, ReadBatch
+from kafkajit.log.footing import Footing, ReadBatch
 from kafkajit.scan.export.known_damage import KnownDamage
 from kafkajit.state.uuid import parse_uuid
 from kafkajit.walk.damage import PERMISSIVE
@@ -69,13 +69,6 @@ class Journal:
 
     def without_begun(self, name: str) -> Journal:
         return replace(self, begun=tuple(one for one in self.begun if one != name))
-
-    def with_last(self, batch: ReadBatch | None) -> Journal:
-        """With the last batch, and its leader epoch if the file beside a copy is older."""
-        epochs = self.footing.epochs
-        if epochs and batch is not None and batch.leader_epoch > epochs[-1][0]:
-            epochs = (*epochs, (batch.leader_epoch, batch.base_offset))[-MOST_EPOCHS:]
-        return replace(self, footing=self.footing._replace(last=batch, epochs=epochs))
 
     def encoded(self, identity: Mapping[str, Any], parent: str | None) -> bytes:
         """An entry with this state, after the entry of that name."""

@@ -135,7 +135,6 @@ def rows_of(
         if progress is not None:
             progress(log.bytes_before(last) + position)
     yield from _reported(waiting, passed, log)
-    passed.ground.check()
 
 
 def _early(log: PartitionLog, passed: Passed, reading: ScanOptions) -> Range:
@@ -211,7 +210,7 @@ def _read(
     splits: list[Split], schema: pa.Schema, reading: ScanOptions, log: PartitionLog, passed: Passed
 ) -> Iterator[pa.RecordBatch]:
     """Rows of segments, with damage between them, up to one to which others are writing."""
-    left = [split for split in splits if split.order().is_bounded]
+    left = [split for split in splits if split.is_followed]
     for rows in _read_all(splits, schema, reading, log.segments):
         offsets = rows["offset"].drop_null()  # damage has no offset
         while left and len(offsets) and offsets[-1].as_py() > left[0].offsets.last:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.format.ranges import Range
-from kafkajit.log.footing import MOST_EPOCHS, Footing, ReadBatch
+from kafkajit.log.footing import Footing, ReadBatch, epochs_before
 from kafkajit.log.resumption import footing_of
 from kafkajit.log.segment import Segment
 from kafkajit.scan.export.ground import Ground
@@ -51,22 +51,22 @@ class Passed:
             return self.read.last
         return self.ground.last_batch(self.next_offset - 1, self.position)
 
-    def journal(self) -> Journal:
-        """The progress to keep for a later run, except for its last batch."""
+    def journal(self, last: ReadBatch | None = None) -> Journal:
+        """The progress to keep for a later run, with the batch of the last record."""
         if self.next_offset is None:
             return Journal(gaps=tuple(self.behind))
         return Journal(
             self.next_offset,
-            self._footing(self.next_offset),
+            self._footing(self.next_offset, last),
             gaps=tuple(self.behind),
             missing=tuple(one for one in self.missing if one.last < self.next_offset),
         )
 
-    def _footing(self, offset: int) -> Footing:
+    def _footing(self, offset: int, last: ReadBatch | None) -> Footing:
         # A copy may lack the files that tell, and get them later, or lose them.
-        epochs = tuple(one for one in self.now.epochs if one[1] < offset)[-MOST_EPOCHS:]
+        known = (epochs_before(one.epochs, offset, last) for one in (self.now, self.read))
         id_ = self.read.topic_id or self.now.topic_id
-        return Footing(id_, None, epochs or self.read.epochs, self.read.log_start)
+        return Footing(id_, last, next(filter(None, known), ()), self.read.log_start)
 
     def add_malformed(self, offsets: pa.Array, reasons: pa.Array, name: str) -> None:
         """Count malformed records, and keep the first of them."""

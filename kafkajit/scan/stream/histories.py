@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafkajit.log.footing import Footing, ReadBatch, agreed_up_to, truncated_text
+from kafkajit.log.footing import Footing, ReadBatch, agreed_up_to, made_again_text, truncated_text
 from kafkajit.log.resumption import may_be
 from kafkajit.places.named import Place
 from kafkajit.scan.stream.partition import Partition
@@ -71,11 +71,8 @@ class Histories:
 def parting(partition: Partition, offset: int, footing: Footing) -> Parting | None:
     """Find where a log parts from the one that was read up to an offset; None if it does not."""
     id_, last = partition.listing.topic_id or None, footing.last
-    if id_ is not None and footing.topic_id not in (None, id_):
-        why = (
-            f"the topic was made again: its id is {id_}, and that of the log that was read is "
-            f"{footing.topic_id}"
-        )
+    why = made_again_text(footing.topic_id, id_)
+    if why is not None:
         return Parting(None, why, is_loss=last is not None)
     if last is not None and partition.ends_with(last):
         return None

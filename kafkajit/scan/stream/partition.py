@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kafkajit.format.ranges import Range
-from kafkajit.log.footing import MOST_EPOCHS, Epochs, Footing, ReadBatch
+from kafkajit.log.footing import Epochs, Footing, ReadBatch, epochs_before
 from kafkajit.log.leaps import Leaps, leap_text
 from kafkajit.log.positions import (
     Believed,
@@ -208,11 +208,8 @@ class Partition:
             newest = self._rolled[1].last
         if newest is None or offset != self.end_offset or newest.last_offset != offset - 1:
             newest = self._last_before(offset)
-        epochs = tuple(one for one in self.epochs if one[1] < offset)
-        if epochs and newest is not None and newest.leader_epoch > epochs[-1][0]:
-            epochs += ((newest.leader_epoch, newest.base_offset),)  # a copy's file may be older
-        id_ = self.listing.topic_id or None
-        return Footing(id_, newest, epochs[-MOST_EPOCHS:], self.start_offset)
+        epochs = epochs_before(self.epochs, offset, newest)
+        return Footing(self.listing.topic_id or None, newest, epochs, self.start_offset)
 
     @property
     def epochs(self) -> Epochs:

@@ -376,9 +376,8 @@ def _damage(
     if is_open:
         return 0, sum(part.end - part.position for part in unsound), []
     sound = sum(part.claimed.last - part.claimed.first + 1 for part in run if part.claimed)
-    if (
-        sound > missing.last - missing.first
-    ):  # no offset is left for the bytes without a sound batch
+    # Sound batches may leave no offset for the bytes without one.
+    if sound > missing.last - missing.first:
         return 0, sum(part.end - part.position for part in unsound), []
     return missing.last - missing.first + 1, 0, []
 

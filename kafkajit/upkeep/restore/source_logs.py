@@ -15,12 +15,7 @@ from itertools import pairwise
 from kafkajit.errors import CorruptCheckpointError, InvalidOffsetError, KafkaJitError, LeftOutError
 from kafkajit.format.amounts import offsets_are, offsets_text
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.log_path import (
-    LOG_SUFFIX,
-    SNAPSHOT_SUFFIX,
-    SWAP_SUFFIX,
-    parse_log_path,
-)
+from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX, parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import PINTEREST_MARKS, object_name
 from kafkajit.format.topic import check_topic
