@@ -23,6 +23,7 @@ from kafkajit.format.ranges import Range
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_end import plain_end
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import DROPMALFORMED, PERMISSIVE
 from kafkajit.walk.walk import Walk
 
@@ -32,6 +33,7 @@ _READERS = 64
 # Whether two copies differ is remembered: a prompt plans its queries over the same ones.
 _MOST_KNOWN = 100_000
 _known: dict[tuple[object, ...], bool] = {}
+_known_ends: dict[tuple[object, ...], bool] = {}
 
 
 _Batch = tuple[int, int, int]  # base offset, checksum, size
@@ -49,8 +51,7 @@ class Differing(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        logs = self.read.log, self.copy.log
-        return (*((log.path, log.size, log.modified_ns) for log in logs), self.offsets)
+        return *_identity(self.read.log), *_identity(self.copy.log), *self.offsets
 
     @property
     def text(self) -> str:
@@ -59,6 +60,10 @@ class Differing(NamedTuple):
             f"{self.copy.log.path} has other batches at {offsets_text(*self.offsets)}, and is not "
             f"read: name only one of the two {place}"
         )
+
+
+def _identity(log: StoredFile) -> tuple[object, ...]:
+    return log.path, log.size, log.modified_ns
 
 
 def differing(segments: Iterable[Segment], asked: Range | None = None) -> list[Differing]:
@@ -114,6 +119,15 @@ def ends_before(segment: Segment, other: Segment) -> bool:
     Its last batch, or its manifest, has a later offset. But it lacks the first batch of the other
     one, and all behind it but for one batch, whose base offset is wrong then.
     """
+    key = *_identity(segment.log), *_identity(other.log)
+    if key not in _known_ends:
+        if len(_known_ends) > _MOST_KNOWN:
+            _known_ends.clear()
+        _known_ends[key] = _ends_before(segment, other)
+    return _known_ends[key]
+
+
+def _ends_before(segment: Segment, other: Segment) -> bool:
     begin = other.base_offset
     try:
         behind = list(islice(_batches_from(segment, begin), 2))

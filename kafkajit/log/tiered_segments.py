@@ -113,7 +113,7 @@ def _with_neighbours(found: Sequence[_Copy]) -> Iterator[_Copy]:
         first = copy.offsets.last + 1
 
 
-def _up_to_what_they_have(copies: Sequence[_Copy]) -> Iterator[_Copy]:
+def _up_to_what_they_have(copies: Sequence[_Copy]) -> list[_Copy]:
     """The segments with each tiered one up to the first one behind it of which it has nothing.
 
     The end of one is that of a manifest or of its last batch, and no checksum covers either.
@@ -122,14 +122,15 @@ def _up_to_what_they_have(copies: Sequence[_Copy]) -> Iterator[_Copy]:
 
     tiered = [copy for copy in copies if copy.is_tiered]
     firsts = [copy.offsets.first for copy in tiered]
-    yield from (copy for copy in copies if not copy.is_tiered)
-    for copy in tiered:
+
+    def up_to_what_it_has(copy: _Copy) -> _Copy:
+        if not copy.is_tiered:
+            return copy
         first, last = copy.offsets
         inside = tiered[bisect_right(firsts, first) : bisect_right(firsts, last)]
         behind = next((one for one in inside if ends_before(copy.segment, one.segment)), None)
         if behind is None:
-            yield copy
-            continue
+            return copy
         begin = behind.offsets.first
         logger.warning(
             "%s: it ends before offset %d, not at offset %d as its %s says",
@@ -138,7 +139,10 @@ def _up_to_what_they_have(copies: Sequence[_Copy]) -> Iterator[_Copy]:
             last,
             "last batch" if _known_end(copy.segment) is None else "manifest",
         )
-        yield _Copy(copy.segment, Range(first, begin - 1))
+        return _Copy(copy.segment, Range(first, begin - 1))
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(up_to_what_it_has, copies))
 
 
 def _order(copy: _Copy) -> tuple[int, bool, int]:
