@@ -248,6 +248,14 @@ TIME_INDEX_PROBLEM_COLUMNS: dict[str, TableColumn] = {
     "problem": TableColumn(pa.string(), "what is wrong"),
 }
 
+TRANSACTION_INDEX_PROBLEM_COLUMNS: dict[str, TableColumn] = {
+    "entry": TableColumn(pa.int32(), "its number in the index, from 0; NULL if the index lacks it"),
+    "producerId": TableColumn(pa.int64(), "the producer of the aborted transaction"),
+    "firstOffset": TableColumn(pa.int64(), "the transaction's first offset"),
+    "lastOffset": TableColumn(pa.int64(), "the offset of its ABORT marker"),
+    "problem": TableColumn(pa.string(), "what is wrong"),
+}
+
 FILE_PATH_COLUMNS: dict[str, TableColumn] = {
     **_SEGMENT,
     "path": TableColumn(pa.string(), "the file"),

@@ -9,6 +9,7 @@ from kafkajit.index.offset_index import OffsetIndex, read_offset_index
 from kafkajit.index.time_index import TimeIndex, read_time_index
 from kafkajit.index.transaction_index import TransactionIndex, read_transaction_index
 from kafkajit.index.verify import verify_offset_index, verify_time_index
+from kafkajit.index.verify_transactions import verify_transaction_index
 
 __all__ = [
     "OffsetIndex",
@@ -19,4 +20,5 @@ __all__ = [
     "read_transaction_index",
     "verify_offset_index",
     "verify_time_index",
+    "verify_transaction_index",
 ]

@@ -21,8 +21,8 @@ from kafkajit.storage.source import Int64s, Mask, Source, whole
 from kafkajit.walk.damage import DROPMALFORMED
 from kafkajit.walk.walk import Walk
 
-_TORN = "the file ends inside this entry"
-_OUT_OF_ORDER = "entries out of order: it is not behind the one before"
+TORN = "the file ends inside this entry"
+OUT_OF_ORDER = "entries out of order: it is not behind the one before"
 
 
 def verify_offset_index(log: Any, index: Any, base_offset: int | None = None) -> pa.Table:
@@ -62,7 +62,7 @@ def verify_offset_index(log: Any, index: Any, base_offset: int | None = None) ->
     problem[begins & ~fits] = "its batch ends with another offset"
     problem[~begins] = "no batch begins at its position"
     problem[position >= source.content.size] = "its position is past the log's end"
-    problem[~_grows(offset, base_offset - 1, 1) | ~_grows(position, -1, 1)] = _OUT_OF_ORDER
+    problem[~_grows(offset, base_offset - 1, 1) | ~_grows(position, -1, 1)] = OUT_OF_ORDER
     columns = [
         pa.array(offset),
         pa.array(position),
@@ -108,7 +108,7 @@ def verify_time_index(log: Any, time_index: Any, base_offset: int | None = None)
     problem[log_timestamp != timestamp] = "its batch's largest timestamp is another"
     problem[log_offset != offset] = "no batch ends with its offset"
     problem[~found] = "its offset is past the log's end"
-    problem[~_grows(timestamp, -1, 1) | ~_grows(offset, base_offset, 0)] = _OUT_OF_ORDER
+    problem[~_grows(timestamp, -1, 1) | ~_grows(offset, base_offset, 0)] = OUT_OF_ORDER
     schema = table_schema(TIME_INDEX_PROBLEM_COLUMNS)
     columns = [
         pa.array(timestamp).cast(schema.field("timestamp").type),
@@ -163,5 +163,5 @@ def _problems(
     )
     if not torn:
         return table
-    last = pa.Table.from_pylist([{"entry": problem.size, "problem": _TORN}], schema=schema)
+    last = pa.Table.from_pylist([{"entry": problem.size, "problem": TORN}], schema=schema)
     return pa.concat_tables([table, last])

@@ -23,7 +23,7 @@ from kafkajit.format.ranges import Range
 from kafkajit.records.transactions import (
     AbortedTransactions,
     TransactionalBatches,
-    last_at_or_before,
+    previous_offsets,
 )
 from kafkajit.storage.source import Int64s, Mask
 
@@ -51,8 +51,8 @@ def undisputed(
     is_lost = _in_ranges(entries.last_offset, lost)
     is_sound = log.is_marker & ~_in_ranges(log.base_offset, lost)
     markers = log.producer_id[is_sound], log.base_offset[is_sound]
-    before = _previous(*markers, entries.producer_id, entries.last_offset - 1)
-    return entries.where((is_lost | _are_aborts(entries, log)) & (before < entries.first_offset))
+    before = previous_offsets(*markers, entries.producer_id, entries.last_offset - 1)
+    return entries.where((is_lost | log.have_aborts(entries)) & (before < entries.first_offset))
 
 
 def lost_markers(
@@ -62,7 +62,7 @@ def lost_markers(
     is_lost = _in_ranges(entries.last_offset, lost)
     producer = np.concatenate([log.producer_id[log.is_marker], entries.producer_id[is_lost]])
     offset = np.concatenate([log.base_offset[log.is_marker], entries.last_offset[is_lost]])
-    before = _previous(producer, offset, entries.producer_id, entries.first_offset - 1)
+    before = previous_offsets(producer, offset, entries.producer_id, entries.first_offset - 1)
     # The transaction before an aborted one has ended behind its last marker that is left. If this
     # was in damage, the last of it before the aborted one is a place for the lost marker.
     firsts, lasts = np.array(lost, dtype=np.int64).T
@@ -97,11 +97,11 @@ def warn_of_contradictions(
     first, last = int(batches.base_offset.min()), int(batches.base_offset.max())
     ends_here = (entries.last_offset >= first) & (entries.last_offset <= last)
     entries = entries.where(ends_here & ~_in_ranges(entries.last_offset, lost))
-    is_wrong = ~_are_aborts(entries, batches)
+    is_wrong = ~batches.have_aborts(entries)
     if not lost:
         begins = _first_offsets(entries, aborted)
         markers = log.producer_id[log.is_marker], log.base_offset[log.is_marker]
-        before = _previous(*markers, entries.producer_id, entries.last_offset - 1)
+        before = previous_offsets(*markers, entries.producer_id, entries.last_offset - 1)
         is_wrong |= (entries.first_offset > begins) | (entries.first_offset <= before)
     if is_wrong.any():
         producer, start, end = (int(column[is_wrong][0]) for column in entries)
@@ -117,18 +117,6 @@ def warn_of_contradictions(
         )
 
 
-def _are_aborts(entries: AbortedTransactions, log: TransactionalBatches) -> Mask:
-    """Whether each entry ends at an ABORT marker of its producer."""
-    offset, producer = log.base_offset[log.is_abort], log.producer_id[log.is_abort]
-    if not offset.size:
-        return np.zeros(entries.last_offset.size, dtype=np.bool_)
-    order = np.argsort(offset, kind="stable")
-    offset, producer = offset[order], producer[order]
-    at = np.minimum(np.searchsorted(offset, entries.last_offset), offset.size - 1)
-    are: Mask = (offset[at] == entries.last_offset) & (producer[at] == entries.producer_id)
-    return are
-
-
 def _first_offsets(entries: AbortedTransactions, aborted: AbortedTransactions) -> Int64s:
     """The first offset that is left of each entry's transaction, or its marker's."""
     found = entries.last_offset.copy()
@@ -138,19 +126,6 @@ def _first_offsets(entries: AbortedTransactions, aborted: AbortedTransactions) -
         at = np.minimum(np.searchsorted(lasts, entries.last_offset), lasts.size - 1)
         is_known = lasts[at] == entries.last_offset
         found[is_known] = aborted.first_offset[order][at[is_known]]
-    return found
-
-
-def _previous(
-    producer: Int64s, offset: Int64s, asked_producer: Int64s, asked_offset: Int64s
-) -> Int64s:
-    """The last offset that a producer has at or before each one that is asked for, or -1."""
-    order = np.lexsort((offset, producer))
-    producer, offset = producer[order], offset[order]
-    rows = last_at_or_before(producer, offset, asked_producer, asked_offset)
-    found = np.full(asked_offset.size, -1, dtype=np.int64)
-    known = (rows >= 0) & (producer[rows] == asked_producer) if producer.size else rows >= 0
-    found[known] = offset[rows[known]]
     return found
 
 

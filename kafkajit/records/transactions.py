@@ -77,6 +77,19 @@ def last_at_or_before(
     return first - 1
 
 
+def previous_offsets(
+    producer: Int64s, offset: Int64s, asked_producer: Int64s, asked_offset: Int64s
+) -> Int64s:
+    """The last offset that a producer has at or before each one that is asked for, or -1."""
+    order = np.lexsort((offset, producer))
+    producer, offset = producer[order], offset[order]
+    rows = last_at_or_before(producer, offset, asked_producer, asked_offset)
+    found = np.full(asked_offset.size, -1, dtype=np.int64)
+    known = (rows >= 0) & (producer[rows] == asked_producer) if producer.size else rows >= 0
+    found[known] = offset[rows[known]]
+    return found
+
+
 @dataclass(frozen=True)
 class TransactionalBatches:
     """The header fields that the search for transactions uses, a row for each batch or marker."""
@@ -85,6 +98,17 @@ class TransactionalBatches:
     base_offset: Int64s
     is_marker: Mask
     is_abort: Mask
+
+    def have_aborts(self, entries: AbortedTransactions) -> Mask:
+        """Whether each of these transactions ends at an ABORT marker of its producer."""
+        offset, producer = self.base_offset[self.is_abort], self.producer_id[self.is_abort]
+        if not offset.size:
+            return np.zeros(entries.last_offset.size, dtype=np.bool_)
+        order = np.argsort(offset, kind="stable")
+        offset, producer = offset[order], producer[order]
+        at = np.minimum(np.searchsorted(offset, entries.last_offset), offset.size - 1)
+        are: Mask = (offset[at] == entries.last_offset) & (producer[at] == entries.producer_id)
+        return are
 
 
 def joined(parts: Sequence[TransactionalBatches]) -> TransactionalBatches:

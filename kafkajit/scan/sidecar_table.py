@@ -8,7 +8,7 @@ Files are read whole: the largest, an index, has 10 MiB.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from kafkajit.format.log_path import (
     parse_log_path,
 )
 from kafkajit.index.verify import verify_offset_index, verify_time_index
+from kafkajit.index.verify_transactions import verify_transaction_index
 from kafkajit.places.location import shown
 from kafkajit.places.locations import find_named
 from kafkajit.scan.options import ScanOptions
@@ -32,7 +33,7 @@ from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.state.sidecar_files import INDEXES, PATH_COLUMNS, SIDECAR_FILES, is_live, kind_of
 from kafkajit.storage.globs import glob_to_regex
-from kafkajit.storage.source import as_bytes
+from kafkajit.storage.source import Bytes, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE
 
@@ -46,7 +47,11 @@ _INDEXES = {
     TIME_INDEX_SUFFIX: ("timeIndex", "offset"),
     TXN_INDEX_SUFFIX: ("transactionIndex", "lastOffset"),
 }
-_VERIFY = {"offsetIndex": verify_offset_index, "timeIndex": verify_time_index}
+_VERIFY: dict[str, Callable[[Source, Bytes, int | None], pa.Table]] = {
+    "offsetIndex": verify_offset_index,
+    "timeIndex": verify_time_index,
+    "transactionIndex": lambda log, index, _: verify_transaction_index(log, index),
+}
 
 
 class SidecarSplit(NamedTuple):
@@ -167,13 +172,12 @@ def _index_row(split: SidecarSplit) -> dict[str, Any]:
         row |= {"problems": 1, "problem": _reason(error)}
     else:
         row |= {"entries": len(last), "lastOffset": last[-1].as_py() if len(last) else None}
-    verify = _VERIFY.get(kind)
-    if verify is not None and split.log is not None:
-        found = verify(_as_now(split.log).open(), content, row["baseOffset"])
+    if split.log is not None:
+        found = _VERIFY[kind](_as_now(split.log).open(), content, row["baseOffset"])
         row["problems"] = max(row["problems"], found.num_rows)
         if "problem" not in row and found.num_rows:
             entry, problem = found["entry"][0].as_py(), found["problem"][0].as_py()
-            row["problem"] = f"entry {entry}: {problem}"
+            row["problem"] = problem if entry is None else f"entry {entry}: {problem}"
     return row
 
 

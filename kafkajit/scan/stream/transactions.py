@@ -11,7 +11,6 @@ import logging
 import numpy as np
 
 from kafkajit.errors import CorruptSnapshotError
-from kafkajit.log.isolation import transactional_batches
 from kafkajit.records.transactions import (
     NONE_ABORTED,
     AbortedTransactions,
@@ -23,6 +22,7 @@ from kafkajit.scan.stream.partition import Partition
 from kafkajit.state.producer_snapshot import parse_producer_snapshot
 from kafkajit.storage.source import Int64s, as_bytes
 from kafkajit.walk.selection import Selection
+from kafkajit.walk.transactional_batches import transactional_batches
 
 logger = logging.getLogger("kafkajit")
 
