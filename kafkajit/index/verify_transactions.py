@@ -79,7 +79,7 @@ def verify_transaction_index(log: Any, index: Any) -> pa.Table:
 def _problems(
     entries: AbortedTransactions, batches: TransactionalBatches, lost: list[Range]
 ) -> npt.NDArray[np.object_]:
-    """What is wrong with each entry, or an empty text."""
+    """The problem of each entry, or an empty text."""
     producer, first, last = entries
     problem = np.full(last.size, "", dtype=object)
     is_lost = np.zeros(last.size, dtype=np.bool_)
