@@ -110,6 +110,14 @@ REFUSED: dict[str, tuple[pa.Array, str]] = {
         pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8())),
         "extension type arrow.bool8 has no plain value: cast it to int8",
     ),
+    "variant": (
+        pa.array([{"metadata": b"\1\0\0", "value": None, "typed_value": 42}]).cast(
+            pa.struct(
+                [("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.int32())]
+            )
+        ),
+        "a column of VARIANT values has no plain value: cast it to text",
+    ),
     "in a struct": (pa.array([{"d": dt.timedelta(1)}]), "cast it to a number or to text"),
     "names": (
         pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]),

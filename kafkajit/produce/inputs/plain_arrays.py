@@ -9,7 +9,7 @@
 | struct, list of any kind, map | JSON; bytes inside are base64 |
 
 Dictionaries and runs are what they stand for. Every other type is an error: durations, intervals,
-unions and other extension types have no text that everyone reads in the same way.
+unions, VARIANT and other extension types have no text that everyone reads in the same way.
 """
 
 from __future__ import annotations
@@ -176,6 +176,11 @@ def is_list(kind: pa.DataType) -> bool:
 def _struct(array: pa.Array) -> pa.Array:
     kind = array.type
     names = [field.name for field in kind]
+    if _is_variant(kind):
+        raise BadInputError(
+            "a column of VARIANT values has no plain value: cast it to text, for example with "
+            "CAST(value AS VARCHAR) in DuckDB or to_json(value) in Spark"
+        )
     if len(set(names)) < len(names):
         raise BadInputError(f"{kind} has several fields of one name, which JSON cannot have")
     children = [plain(array.field(number)) for number in range(kind.num_fields)]
@@ -183,6 +188,15 @@ def _struct(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(
         pa.struct(fields), len(array), [_validity(array)], children=children
     )
+
+
+def _is_variant(kind: pa.DataType) -> bool:
+    """Whether a struct is how Parquet stores VARIANT: Arrow does not tell, and Spark did not."""
+    types = {field.name: field.type for field in kind}
+    rest = types.keys() - {"metadata", "value", "typed_value"}
+    is_stored = "metadata" in types and len(types) > 1
+    binary = (types.get("metadata"), types.get("value", pa.binary()))
+    return not rest and is_stored and all(map(pt.is_binary, binary))
 
 
 def _list(array: pa.Array, spans: Spans) -> pa.Array:

@@ -238,6 +238,7 @@ def _export_partition(
         known.next_offset,
         read=known.footing,
         missing=list(known.missing),
+        left_out=list(known.left_out),
         behind=list(known.gaps),
     )
     done = ExportedPartition(log.topic, log.partition, passed=passed)

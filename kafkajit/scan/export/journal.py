@@ -26,7 +26,7 @@ from typing import Any
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.log.footing import Footing, ReadBatch
-from kafkajit.scan.export.known_damage import KnownDamage
+from kafkajit.scan.export.known_damage import KnownDamage, LeftOut
 from kafkajit.state.uuid import parse_uuid
 from kafkajit.walk.damage import PERMISSIVE
 
@@ -60,6 +60,7 @@ class Journal:
     footing: Footing = field(default_factory=Footing)
     gaps: tuple[KnownDamage, ...] = ()  # after the last record
     missing: tuple[Range, ...] = ()  # offsets that the log lacked
+    left_out: tuple[LeftOut, ...] = ()  # offsets that were damaged, before the last record
     files: tuple[ExportedFile, ...] = ()  # of the last round
     begun: tuple[str, ...] = ()  # files that a run may have begun and did not commit
     rounds: int = 0  # that were committed
@@ -83,6 +84,7 @@ class Journal:
             "logStart": self.footing.log_start,
             "gaps": self.gaps,
             "missing": self.missing,
+            "leftOut": self.left_out,
             "files": [[file.written, file.final, file.size] for file in self.files],
             "begun": self.begun,
             "rounds": self.rounds,
@@ -226,6 +228,10 @@ class FileNames:
                     ),
                     tuple(KnownDamage(*gap) for gap in known["gaps"]),
                     tuple(Range(first, last) for first, last in known.get("missing", ())),
+                    tuple(
+                        LeftOut(Range(*offsets), tuple(KnownDamage(*gap) for gap in damage))
+                        for offsets, damage in known.get("leftOut", ())
+                    ),
                     tuple(ExportedFile(*file) for file in known["files"]),
                     tuple(known["begun"]),
                     known["rounds"],
@@ -247,6 +253,8 @@ class FileNames:
             and _is_batch(last)
             and all(_is_number(number) for epoch in epochs for number in epoch)
             and all(_is_number(offset) for lacking in journal.missing for offset in lacking)
+            and all(_is_number(offset) for one in journal.left_out for offset in one.offsets)
+            and all(_is_damage(damage) for one in journal.left_out for damage in one.damage)
             and type(journal.rounds) is int
             and all(self.has_final(file.final) for file in journal.files)
             and all(
@@ -260,6 +268,12 @@ class FileNames:
 def _is_number(value: object) -> bool:
     """Whether a value of JSON is an offset, a size or a checksum."""
     return type(value) is int and 0 <= value <= MAX_INT64
+
+
+def _is_damage(damage: KnownDamage) -> bool:
+    """Whether the values may be the path of a file, a stretch of it, and a digest."""
+    path, *stretch, digest = damage
+    return type(path) is str and type(digest) is str and all(map(_is_number, stretch))
 
 
 def _is_batch(batch: ReadBatch | None) -> bool:

@@ -7,10 +7,11 @@ identify damage: its length and its first bytes do, too.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
 
 # The bytes at the beginning of damage that are compared: all may be as many as a segment has.
@@ -26,14 +27,33 @@ class KnownDamage(NamedTuple):
     digest: str | None = None  # of its first bytes
 
 
+class LeftOut(NamedTuple):
+    """The offsets between two exported records that were left out because of damage."""
+
+    offsets: Range
+    damage: tuple[KnownDamage, ...]
+
+    def is_there(self, segments: Sequence[Segment]) -> bool:
+        """Whether the same bytes are still there."""
+        return all(
+            _identified(one.path, one.position or 0, one.length or 0, "", segments) == one
+            for one in self.damage
+        )
+
+
 def known_damage(gap: Mapping[str, Any], segments: Iterable[Segment]) -> KnownDamage:
     """Identify the damage in a row's column `corruption`."""
-    path, position, length = gap["path"], gap["position"], gap["length"]
+    return _identified(gap["path"], gap["position"], gap["length"], gap["reason"], segments)
+
+
+def _identified(
+    path: str, position: int, length: int, reason: str, segments: Iterable[Segment]
+) -> KnownDamage:
     log = next((one.log for one in segments if one.log.path == path), None)
     content = b""
     if log is not None:
         try:
             content = log.read(position, min(length, _COMPARED))
         except (OSError, EOFError, KafkaJitError):  # the reason is that it cannot be read
-            content = gap["reason"].encode()
+            content = reason.encode()
     return KnownDamage(path, position, length, hashlib.sha256(content).hexdigest()[:32])

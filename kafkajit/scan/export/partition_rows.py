@@ -22,6 +22,7 @@ from kafkajit.errors import (
     LeftOutError,
     RecordSerializationError,
 )
+from kafkajit.format.amounts import offsets_text
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.log.leaps import unsure_end
@@ -30,7 +31,7 @@ from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.scan.export.header_keys import WHY, malformed_keys
-from kafkajit.scan.export.known_damage import known_damage
+from kafkajit.scan.export.known_damage import LeftOut, known_damage
 from kafkajit.scan.export.losses import check_continued, losses
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.export.partition_log import PartitionLog, errors_in, with_errors
@@ -91,12 +92,20 @@ def rows_of(
     ):
         passed.lost.append(text)
         _name_lost(text, log.options.scan)
+    for one in passed.left_out:
+        if _is_mended(one, log, given):
+            passed.lost.append(
+                f"{log.name}: {offsets_text(*one.offsets)} had damage in an earlier run, and the "
+                "log has records of them now: export it into another folder"
+            )
+            _name_lost(passed.lost[-1], log.options.scan)
     if unsure is not None and given.offsets.last == unsure.end_offset - 1:
         _name_lost(f"{log.name}: {unsure.text}, and the batch is not exported", log.options.scan)
     drops_markers = not _has_markers(options)
     kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
     waiting: list[_Damage] = []  # in front of the first row
     last, is_first = -1 if begin is None else begin - 1, begin is not None
+    before = _start(log, new) - 1  # the first record that this run may have
     for rows in _read(splits, schema, reading, log, passed):
         if CORRUPTION in schema.names and rows.num_rows == 1 and rows[CORRUPTION][0].is_valid:
             waiting.append((rows.select(kept.names), rows[CORRUPTION][0].as_py()))
@@ -113,10 +122,10 @@ def rows_of(
         _check_growing(offsets, last, log)
         if not offsets.size:
             continue
+        passed.pass_record(max(last, before), int(offsets[0]))
         last = int(offsets[-1])
         position = rows["position"][-1].as_py()
         passed.ground.note(last, position)
-        passed.behind.clear()
         if drops_markers and rows["controlType"].null_count < rows.num_rows:
             rows = rows.filter(rows["controlType"].is_null())
         reasons = _malformed(rows, errors, log)
@@ -143,6 +152,21 @@ def _early(log: PartitionLog, passed: Passed, reading: ScanOptions) -> Range:
     if start is None or begun is None or start >= begun:
         return NOTHING
     return Range(start, begun - 1) & _given(log, reading, None).offsets
+
+
+def _start(log: PartitionLog, asked: Range) -> int:
+    """The first offset that the first row may have."""
+    return max(0, asked.first, log.segments[0].first_offset if log.segments else 0)
+
+
+def _is_mended(left: LeftOut, log: PartitionLog, given: Selection) -> bool:
+    """Whether the log has sound records where an earlier run found damage."""
+    if left.is_there(log.segments):
+        return False
+    reading = replace(log.options.scan, mode=DROPMALFORMED, typed=None)
+    schema = pa.schema([pa.field("offset", RECORD_COLUMNS["offset"].type)])
+    splits = _splits(log, replace(given, offsets=left.offsets))
+    return any(rows.num_rows for rows in read_task(splits, schema, reading))
 
 
 def _name_lost(text: str, scan: ScanOptions) -> None:

@@ -14,7 +14,7 @@ from kafkajit.log.resumption import footing_of
 from kafkajit.log.segment import Segment
 from kafkajit.scan.export.ground import Ground
 from kafkajit.scan.export.journal import Journal
-from kafkajit.scan.export.known_damage import KnownDamage
+from kafkajit.scan.export.known_damage import KnownDamage, LeftOut
 
 
 @dataclass
@@ -29,6 +29,7 @@ class Passed:
     ground: Ground = field(default_factory=lambda: Ground([], Footing()))
     lost: list[str] = field(default_factory=list)  # offsets that the log lacks
     missing: list[Range] = field(default_factory=list)  # between segments, in this run or earlier
+    left_out: list[LeftOut] = field(default_factory=list)  # before the last record
     behind: list[KnownDamage] = field(default_factory=list)  # damage behind that record
     gaps: list[dict[str, Any]] = field(default_factory=list)  # damage that this run has found
     malformed: int = 0  # records
@@ -45,6 +46,13 @@ class Passed:
         if self.read.log_start is None:
             self.read = self.read._replace(log_start=self.now.log_start)
 
+    def pass_record(self, before: int, offset: int) -> None:
+        """Go on to a record; damage behind the one before it has taken the offsets between them."""
+        lost = Range(before + 1, offset - 1)
+        if self.behind and lost:
+            self.left_out.append(LeftOut(lost, tuple(self.behind)))
+        self.behind.clear()
+
     def last_batch(self) -> ReadBatch | None:
         """The batch of the last record: a later run looks whether the log still has it."""
         if self.next_offset is None or self.position is None:
@@ -60,6 +68,7 @@ class Passed:
             self._footing(self.next_offset, last),
             gaps=tuple(self.behind),
             missing=tuple(one for one in self.missing if one.last < self.next_offset),
+            left_out=tuple(self.left_out),
         )
 
     def _footing(self, offset: int, last: ReadBatch | None) -> Footing:

@@ -79,3 +79,45 @@ def test_each_round_of_damage_alone_has_a_file_of_its_own(log: Path) -> None:
     assert damage == [f"orders-0-{10:020}-d{number:05}.jsonl" for number in (1, 2, 3)]
     assert sum(len((out / name).read_text().splitlines()) for name in damage) == 3
     assert first == f"orders-0-{0:020}.jsonl"
+
+
+MENDED = (
+    "orders-0: offsets 10 to 19 had damage in an earlier run, and the log has records of them now: "
+    "export it into another folder"
+)
+
+
+@pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
+@pytest.mark.parametrize("first", [PLAIN, b""], ids=["in the middle", "at the start"])
+def test_records_where_an_earlier_run_found_damage_are_named(
+    mode: str, first: bytes, log: Path
+) -> None:
+    out = log.parents[2] / "some"
+
+    def export() -> list[str]:
+        return kafkajit.export(log.parent, out, to="jsonl", mode=mode).lost
+
+    log = log.rename(log.with_name(f"{0 if first else 10:020}.log"))
+    log.write_bytes(first + BAD + AFTER)
+    assert export() == export() == []
+    log.write_bytes(first + BAD[:-3] + b"\xee" + BAD[-2:] + AFTER)  # other damage
+    assert export() == []
+    log.write_bytes(first + GOOD + AFTER)
+    assert export() == export() == [MENDED]
+
+
+def test_damage_that_the_next_record_ends_is_kept_by_the_run_that_sees_the_record(
+    log: Path,
+) -> None:
+    log.write_bytes(PLAIN + BAD)
+    assert len(run(log).gaps) == 1
+    log.write_bytes(PLAIN + BAD + AFTER)
+    assert run(log).lost == []
+    log.write_bytes(PLAIN + GOOD + AFTER)
+    assert run(log).lost == [MENDED]
+
+
+def test_damage_at_the_end_that_is_mended_is_exported(log: Path) -> None:
+    log.write_bytes(PLAIN + GOOD + AFTER)
+    found = run(log)
+    assert (found.records, found.lost) == (20, [])
