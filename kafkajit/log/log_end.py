@@ -31,6 +31,7 @@ from kafkajit.log.config import LogConfig
 from kafkajit.log.epochs import LeaderEpochs
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.log import Log, checkpointed_offset
+from kafkajit.log.missing_segments import missing_around
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.producers import ProducerStates, markers_of
 from kafkajit.log.repair_advice import advise_repair
@@ -65,7 +66,7 @@ class LogEnd:
 def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
     """Read the end of the log in a partition's folder; without a log it is a new one.
 
-    A log that does not end in a whole batch is an error.
+    A log that does not end in a whole batch, or lacks its last segment, is an error.
     """
     snapshots = snapshots_in(folder)
     epochs = read_epochs(folder)
@@ -80,6 +81,7 @@ def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
     end_offset, indexes = _end_of(active, config)
     start_offset = log.start_offset
     check_start(start_offset, end_offset, folder)
+    _check_whole(log, end_offset, folder)
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(checkpointed)
     producers, snapshot = read_producers(log, snapshots, start_offset, end_offset)
@@ -165,6 +167,17 @@ def check_start(start_offset: int, end_offset: int, folder: Path) -> None:
             "loads it would delete it: correct log-start-offset-checkpoint first",
             path=str(folder),
         )
+
+
+def _check_whole(log: Log, end_offset: int, folder: Path) -> None:
+    """Raise an error if files beside a log know of offsets behind its end."""
+    for missing in missing_around(log.segments):
+        if missing.first >= end_offset:
+            raise InvalidOffsetError(
+                f"{missing.text}, and what is appended would take these offsets",
+                path=str(folder),
+                advice="put the missing segment back, or give it up with kafkajit repair --apply",
+            )
 
 
 def snapshots_in(folder: Path) -> dict[int, Path]:

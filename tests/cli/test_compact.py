@@ -60,6 +60,7 @@ def test_without_apply_it_is_said_what_would_stay_and_nothing_goes(
     assert run.out == [
         "orders-0: dirty from offset 0 to 2, 100% of 210 bytes",
         "  00000000000000000000.log: 1 of 3 records, 70 of 210 bytes",
+        "  cleaner-offset-checkpoint: 0 becomes 3",
         f"Nothing was changed. To do it: kafkajit compact --apply {folder}",
     ]
     assert run.err == ""
@@ -70,7 +71,7 @@ def test_with_apply_it_is_done_and_said_what_is_kept_where(compact: Compact, fol
     run = compact(folder, "--apply")
     (kept,) = (path for path in folder.iterdir() if path.is_dir())
     assert run.code == 0
-    assert run.out[2:] == [
+    assert run.out[3:] == [
         f"  done; the old files are kept in {kept}",
         "the kept files still use 210 bytes: remove them, or pass --no-keep",
     ]

@@ -134,3 +134,29 @@ def test_a_folder_without_a_log_is_a_new_one(tmp_path: Path) -> None:
         (tmp_path / "orders-1" / "leader-epoch-checkpoint").write_text("0\n1\n3 0\n")
     assert end.epochs.entries == []
     assert end.latest_epoch == 3
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_log_that_lacks_its_last_segment_is_refused(is_there: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    config = {"segment.bytes": 1000, "index.interval.bytes": 1}
+    with kafkajit.LogWriter(folder, config) as writer:
+        for base_offset in range(0, 40, 10):
+            records = [kt.Record(value=b"v" * 50)] * 10
+            writer.append(kt.batch(records, base_offset=base_offset, producer_id=1))
+    last = max(folder.glob("*.log"))
+    whole = last.read_bytes()
+    last.write_bytes(b"")
+    if not is_there:
+        last.unlink()
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(kafkajit.InvalidOffsetError) as caught:
+        kafkajit.LogWriter(folder)
+    assert "are missing at the log's end" in str(caught.value)
+    assert "put the missing segment back, or give it up with" in str(caught.value)
+    assert sorted(path.name for path in folder.iterdir()) == before
+    last.write_bytes(whole)
+    assert read_log_end(folder, CONFIG).end_offset == 40
+    last.unlink()
+    kafkajit.repair(folder).apply()
+    assert read_log_end(folder, CONFIG).end_offset == int(last.stem)

@@ -60,6 +60,7 @@ class PartitionCompaction(PartitionPlan):
     cleanable: Cleanable | None  # None if it is left alone
     _options: CompactOptions
     _is_named: bool
+    _noted: str | None  # how the partition's entry in cleaner-offset-checkpoint changes
     progress: Callable[[int], None] | None = None  # called with each number of bytes read
     _segments: list[CompactedSegment] = field(default_factory=list)
     _is_known: bool = False
@@ -71,7 +72,7 @@ class PartitionCompaction(PartitionPlan):
             return False
         # If no checkpoint notes how far a log was compacted, all of it is dirty again.
         is_same = self._is_known and not any(segment.is_changed for segment in self._segments)
-        return not is_same or self._notes_offset
+        return not is_same or _notes_offset(self.folder)
 
     @property
     def bytes_to_read(self) -> int:
@@ -120,6 +121,8 @@ class PartitionCompaction(PartitionPlan):
                 f"  {first}{merged}: {segment.records:,} of {segment.records_before:,} records, "
                 f"{segment.bytes:,} of {segment.bytes_before:,} bytes"
             )
+        if self._noted is not None:
+            yield f"  {CLEANER_OFFSETS}: {self._noted}"
         lost = sum(segment.records_without_key for segment in self.segments)
         if lost:
             yield (
@@ -143,6 +146,7 @@ class PartitionCompaction(PartitionPlan):
             "leftAlone": self.left_alone,
             "firstDirtyOffset": cleanable.first_dirty_offset if cleanable else None,
             "firstUncleanableOffset": cleanable.first_uncleanable_offset if cleanable else None,
+            "cleanerOffsetCheckpoint": self._noted if self.is_needed else None,
             "segments": [
                 {
                     "logs": list(segment.logs),
@@ -165,16 +169,10 @@ class PartitionCompaction(PartitionPlan):
     def stage(self, change: Change) -> None:
         self._clean(change)
         assert self.cleanable is not None
-        if self._notes_offset:
+        if _notes_offset(self.folder):
             offsets = PartitionOffsets(self.folder, CLEANER_OFFSETS)
             content = offsets.with_offset(self.cleanable.first_uncleanable_offset)
             change.new(offsets.path).write_bytes(content)
-
-    @property
-    def _notes_offset(self) -> bool:
-        """Whether to note how far the log is compacted: not beside a copy of a log."""
-        log_dirs = self.folder.parent  # a broker's has one of these files
-        return any((log_dirs / name).exists() for name in (CLEANER_OFFSETS, META_PROPERTIES))
 
     def _clean(self, change: Change | None) -> None:
         """Compact the log into a change; None only finds out what stays."""
@@ -274,7 +272,24 @@ def plan_of(folder: Path, options: CompactOptions, *, is_named: bool) -> Partiti
                 path=str(path),
             )
         cleanable = find_cleanable(folder, Log(folder), options.config, options.now)
-    return PartitionCompaction(folder, state, left_alone, cleanable, options, is_named)
+    noted = None if cleanable is None else _noted(folder, cleanable)
+    return PartitionCompaction(folder, state, left_alone, cleanable, options, is_named, noted)
+
+
+def _notes_offset(folder: Path) -> bool:
+    """Whether to note how far the log is compacted: not beside a copy of a log."""
+    log_dirs = folder.parent  # a broker's has one of these files
+    return any((log_dirs / name).exists() for name in (CLEANER_OFFSETS, META_PROPERTIES))
+
+
+def _noted(folder: Path, cleanable: Cleanable) -> str | None:
+    """The change of the partition's entry in cleaner-offset-checkpoint."""
+    before, after = PartitionOffsets(folder, CLEANER_OFFSETS), cleanable.first_uncleanable_offset
+    if not _notes_offset(folder) or before.offset == after:
+        return None
+    if before.offset is not None:
+        return f"{before.offset} becomes {after}"
+    return f"a new entry with offset {after}{'' if before.path.exists() else ', in a new file'}"
 
 
 def _last_records(log: Log, forgotten: int) -> dict[int, LastRecord]:

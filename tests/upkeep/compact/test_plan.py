@@ -158,6 +158,7 @@ def test_a_plan_changes_nothing_and_says_what_stays_of_each_segment(folder: Path
         "  00000000000000000000.log: 1 of 3 records, 70 of 88 bytes\n"
         "  00000000000000000003.log: 0 of 2 records, 0 of 78 bytes\n"
         "  00000000000000000005.log: 2 records, 79 bytes: stays\n"
+        "  cleaner-offset-checkpoint: a new entry with offset 7, in a new file\n"
         "  records without a key: 1, which go: brokers do not accept them in a compacted topic"
     )
     assert contents(folder) == before
@@ -409,3 +410,26 @@ def test_a_producer_s_last_batch_stays_for_as_long_as_it_is_remembered(
     expected = [(0, 0), (1, 1), (2, 1)] if stays else [(1, 1), (2, 1)]
     columns = batches.select(["baseOffset", "recordsCount"]).to_pylist()
     assert [tuple(row.values()) for row in columns] == expected
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "noted"),
+    [
+        (None, "a new entry with offset 7, in a new file"),
+        ("0\n1\nothers 0 3\n", "a new entry with offset 7"),
+        ("0\n1\norders 0 3\n", "3 becomes 7"),
+    ],
+)
+def test_a_plan_shows_the_entry_that_a_broker_finds_afterwards(
+    checkpoint: str | None, noted: str, folder: Path
+) -> None:
+    (folder.parent / "meta.properties").write_text("version=1\n")
+    path = folder.parent / "cleaner-offset-checkpoint"
+    if checkpoint is not None:
+        path.write_text(checkpoint)
+    plan = compact(folder, config=SMALL)
+    assert f"  cleaner-offset-checkpoint: {noted}" in str(plan).splitlines()
+    assert plan.partitions[0].document()["cleanerOffsetCheckpoint"] == noted
+    plan.apply()
+    assert "orders 0 7\n" in path.read_text()
+    assert f"  cleaner-offset-checkpoint: {noted}" in str(plan).splitlines()
