@@ -41,6 +41,8 @@ NAMES = [
     ("_temporary/0/part-0.jsonl", False, True),
     ("_README", False, True),
     ("a.jsonl.tmp", False, True),
+    ("topic=a.tmp/x.jsonl", True, False),
+    ("topic=_a/date=2025-11-05/x.jsonl", True, False),
     ("part-0.jsonl.inprogress", False, True),
     ("_kafkajit/_x-0@3", False, True),
     ("_kafkajit/_x-0-00000000000000000000.jsonl", False, True),

@@ -167,7 +167,7 @@ def _check_table(folder: str, parts: list[str]) -> None:
 
 
 def _is_left_out(name: str) -> bool:
-    if _EXPORTED.fullmatch(name):
+    if _EXPORTED.fullmatch(name) or name.partition("=")[0] in _PLACE:  # a topic's name follows
         return False
     return name[:1] in ("_", ".") or name.endswith(_UNFINISHED)
 
