@@ -184,7 +184,7 @@ def check_regular(path: Path) -> None:
     _check_mode(path, path.stat().st_mode)
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path | str) -> BinaryIO:
     """Open a regular file for reading; raise an OSError for anything else, such as a FIFO."""
     return os.fdopen(open_descriptor(os.fspath(path)), "rb")
 
