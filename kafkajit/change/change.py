@@ -29,7 +29,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -210,7 +209,7 @@ class Change:
         if not self._is_open:
             return
         self._is_open = False
-        shutil.rmtree(self._staged, ignore_errors=True)
+        tidy(self._staged)
         if self._made_folder:
             with suppress(OSError):  # another process has put something there
                 self.folder.rmdir()

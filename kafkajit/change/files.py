@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from kafkajit.system.ownership import others_of
 
 # A broker holds it in log.dirs as long as it runs.
 BROKER_LOCK = ".lock"
+_OF_SEGMENT = re.compile(r"\d{20}\.(?:log|index|timeindex|txnindex)", re.ASCII)
 
 
 class Identity(NamedTuple):
@@ -53,13 +55,16 @@ def local_folder(location: str | os.PathLike[str]) -> Path:
 
 
 def check_files(folder: Path) -> None:
-    """Raise if something in a folder is neither a file nor a folder: reading a FIFO would wait."""
+    """Raise if something in a folder is neither a file nor a folder: reading a FIFO would wait.
+
+    A folder with the name of a segment's file is no better: a broker does not load the log.
+    """
     for path in folder.iterdir():
         if path.is_symlink() and not path.exists():
             target = os.readlink(path)  # noqa: PTH115  a path would drop its trailing parts
             what = f"a link to {target}, which does not exist: remove the link, or bring back"
             raise FileNotFoundError(errno.ENOENT, f"{what} the file", str(path))
-        if not path.is_file() and not path.is_dir():
+        if not path.is_file() and (not path.is_dir() or _OF_SEGMENT.fullmatch(path.name)):
             check_regular(path)
 
 

@@ -9,7 +9,7 @@ from kafkajit.change.files import Identity, identity
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.log_path import partition_of
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
-from kafkajit.storage.source import whole
+from kafkajit.storage.source import check_regular, whole
 
 _Partition = tuple[str | None, int | None]
 
@@ -26,8 +26,13 @@ class PartitionOffsets:
         named = partition_of(folder)
         self._partition: _Partition = (named.topic, named.partition)
         self._offsets: dict[_Partition, int] = {}
-        self._is_there = self.path.is_file() and not folder.name.endswith("-future")
+        self._is_there = self.path.exists() and not folder.name.endswith("-future")
         if self._is_there:
+            try:
+                check_regular(self.path)
+            except OSError as error:
+                self.problem = str(error).removeprefix(f"{self.path} ")
+                return
             try:
                 self._offsets = _read_once(self.path, identity(self.path))
             except CorruptCheckpointError as error:

@@ -122,7 +122,7 @@ def carry_out(journal: Journal, ready: Path) -> None:
 
 def tidy(left: Path) -> None:
     """Remove what a change leaves behind; the replaced files that it keeps stay."""
-    if not left.exists():
+    if left.is_symlink() or not left.is_dir():  # a FIFO would be waited for
         return
     if left.name == DONE and (left / "old").exists():
         kept = Journal.read(left / JOURNAL).kept

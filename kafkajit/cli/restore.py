@@ -107,13 +107,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--into-existing-topics",
         action="store_true",
         help="replace the empty logs that a broker has made in DIR, keep their topics' ids, and "
-        "write leader epoch 0 into all batches",
+        "write leader epoch 0 into all batches; producers get other ids",
     )
     parser.add_argument(
         "--leader-epoch",
         type=number,
         metavar="EPOCH",
-        help="write this leader epoch into all batches (default: each batch keeps its own)",
+        help="write this leader epoch into all batches, for another cluster: producers get other "
+        "ids, too (default: each batch keeps its own epoch)",
     )
     parser.add_argument(
         "--skip-existing",

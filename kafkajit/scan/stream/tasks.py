@@ -207,7 +207,10 @@ def _common_end(partition: Partition, split: Split) -> int:
 
 
 def _listed_again(split: Split, options: StreamOptions) -> Listing | None:
-    """The partition of a split as it is now, with tiered storage if its folder lacks offsets."""
+    """The partition of a split as it is now: elsewhere, too, if its folder lacks the offsets.
+
+    Tiered storage may have them, or another folder of log.dirs, to which the partition was moved.
+    """
     folder, listing = split.file.folder, None
     with suppress(FileNotFoundError):
         listing = list_settled(folder)
@@ -217,7 +220,9 @@ def _listed_again(split: Split, options: StreamOptions) -> Listing | None:
     place = parse_log_path(split.file.path)
     with suppress(FileNotFoundError):
         for found in Folders(options.scan, [place.topic] if place.topic else ()).refresh():
-            there = parse_log_path(found.segments[0].log.path) if found.segments else None
-            if found.is_tiered and there is not None and there[:2] == place[:2]:
+            log = found.segments[0].log if found.segments else None
+            if log is None or parse_log_path(log.path)[:2] != place[:2]:
+                continue
+            if found.is_tiered or log.folder != folder:
                 return found
     return listing

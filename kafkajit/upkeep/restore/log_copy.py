@@ -57,6 +57,11 @@ from kafkajit.upkeep.repair.sidecar_checks import (
 )
 from kafkajit.upkeep.restore.cut_batch import CutBatch, cut_batch
 from kafkajit.upkeep.restore.kept_segments import KeptSegment, check_order
+from kafkajit.upkeep.restore.producer_ids import (
+    change_ids,
+    snapshot_with_other_ids,
+    with_other_ids,
+)
 from kafkajit.upkeep.restore.source_logs import SourceLog
 from kafkajit.walk.frames import frames
 from kafkajit.walk.kafscale import KafscaleSegment, is_kafscale
@@ -80,7 +85,8 @@ class LogCopy:
         source: the log.
         folder: the partition's folder.
         change: collects the new files.
-        leader_epoch: the epoch to write into all batches; None keeps those that they have.
+        leader_epoch: the epoch to write into all batches, for another cluster, in which producers
+            get other ids, too; None keeps those that they have.
         progress: called with each number of bytes that were copied.
 
     `end_offset` is the offset behind the last sound batch, also after an error.
@@ -265,13 +271,16 @@ class LogCopy:
         part.aborts.append(found)
 
     def _stamped(self, content: Bytes, batches: Batches) -> Bytes:
-        """The bytes of batches with the leader epoch that is asked for."""
+        """The bytes of batches as the cluster gets them."""
         if self._leader_epoch is None:
             return content
         changed = batches[~batches.is_message]
         content = content.copy()
         epochs = np.full(len(changed), self._leader_epoch, dtype=np.int32)
-        stamp_epochs(content, changed.position - int(batches.position[0]), epochs)
+        start = int(batches.position[0])
+        stamp_epochs(content, changed.position - start, epochs)
+        if (changed.header["producerId"] >= 0).any():
+            change_ids(content, changed, start)
         return content
 
     def _write_indexes(self, kept: KeptSegment, log: Path, indexes: SegmentIndexes) -> None:
@@ -300,10 +309,14 @@ class LogCopy:
     ) -> None:
         """Write the .txnindex, if the segment has aborted transactions."""
         aborted = aborted.astype(ABORTED)  # in the byte order of the file
+        if self._leader_epoch is not None:
+            aborted, aborts = with_other_ids(aborted), with_other_ids(aborts)
         written = aborted.tobytes()
         file = kept.segment.transaction_index
         if kept.is_whole and file is not None:
             content = as_bytes(file.read())
+            if self._leader_epoch is not None and content.size % ABORTED.itemsize == 0:
+                content = as_bytes(with_other_ids(content.view(ABORTED)).tobytes())
             problem = problem_with_transaction_index(
                 content,
                 aborted,
@@ -325,6 +338,8 @@ class LogCopy:
             if content is not None and content != expected:
                 expected = content
                 self.producers = ProducerStates.of_snapshot(as_bytes(content))
+        if self._leader_epoch is not None:
+            expected = snapshot_with_other_ids(expected)
         self._new(f"{offset:020d}{SNAPSHOT_SUFFIX}").write_bytes(expected)
 
     def _fitting(self, file: StoredFile, expected: bytes, offset: int) -> bytes | None:

@@ -229,7 +229,7 @@ def _notes(plan: PartitionRestoration, target: Target) -> Iterator[str]:
     else:
         yield "no partition.metadata: a broker with KRaft puts a log without a topic's id aside"
     if plan.leader_epoch is not None:
-        yield f"leader epoch {plan.leader_epoch} in all batches"
+        yield f"leader epoch {plan.leader_epoch} in all batches, and other producer ids"
     if plan.start_offset > segments[0].base_offset:
         yield (f"records before {plan.start_offset} are hidden by log-start-offset-checkpoint")
     for kept in segments:
