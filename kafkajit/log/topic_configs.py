@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kafkajit.change.files import identity
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import partition_of
 from kafkajit.reader import iter_records
 from kafkajit.topics.structs import decode_payloads
 from kafkajit.walk.damage import DROPMALFORMED
@@ -42,6 +43,17 @@ def topic_configs(log_dirs: Path) -> Configs:
     names = sorted(path.name for path in folder.iterdir())
     files = tuple(folder / name for name in _files(names))
     return _read(files, tuple(identity(file) for file in files))
+
+
+def cleanup_policies(folder: Path) -> set[str]:
+    """The policies that the topic of a partition's folder has of its own.
+
+    >>> cleanup_policies(Path("/no/such/folder/orders-0"))
+    set()
+    """
+    topic = partition_of(folder).topic
+    text = topic_configs(folder.parent).get(topic or "", {}).get("cleanup.policy", "")
+    return set(map(str.strip, text.split(","))) - {""}
 
 
 def _files(names: Sequence[str]) -> list[str]:

@@ -15,8 +15,9 @@ from typing import Any, Self
 from kafkajit.change.partition_offsets import offset_in
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.log_path import partition_of
-from kafkajit.log.config import LogConfig
+from kafkajit.log.config import COMPACT, LogConfig
 from kafkajit.log.producers import PRODUCER_EXPIRATION_MS
+from kafkajit.log.topic_configs import cleanup_policies
 from kafkajit.state.checkpoints import CLEANER_OFFSETS
 from kafkajit.topics import TOPICS
 
@@ -73,7 +74,7 @@ def why_left_alone(folder: Path, options: CompactOptions, *, is_named: bool) -> 
         return "an internal topic that brokers do not compact"
     if internal is not None or offset_in(folder, CLEANER_OFFSETS) is not None:
         return None
-    if is_named and options.is_compacted:
+    if COMPACT in cleanup_policies(folder) or (is_named and options.is_compacted):
         return None
     why = "nothing says that the topic is compacted"
     if not is_named:

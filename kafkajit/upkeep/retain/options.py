@@ -19,7 +19,8 @@ from kafkajit.change.journal import logs_in
 from kafkajit.change.partition_offsets import offset_in
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import partition_of
-from kafkajit.log.config import LogConfig
+from kafkajit.log.config import COMPACT, LogConfig
+from kafkajit.log.topic_configs import cleanup_policies
 from kafkajit.state.checkpoints import CLEANER_OFFSETS, START_OFFSETS
 from kafkajit.topics import TOPICS
 
@@ -110,6 +111,8 @@ def why_left_alone(folder: Path, options: RetainOptions, *, is_named: bool) -> s
         return _reason("an internal topic, whose records brokers need", advice)
     if not may_delete and offset_in(folder, CLEANER_OFFSETS) is not None:
         return _reason("a compacted topic according to cleaner-offset-checkpoint", advice)
+    if not may_delete and cleanup_policies(folder) == {COMPACT}:
+        return _reason("a compacted topic according to __cluster_metadata-0", advice)
     if is_named and options.is_local:
         return None
     start, logs = offset_in(folder, START_OFFSETS), logs_in(folder)
