@@ -2,8 +2,9 @@
 
 Each cluster numbers its producers from 0. If a log has batches with the id, the epoch and the
 sequence numbers of a new producer, a broker takes that one's batches for repeated ones: it
-acknowledges them, and does not append them. So the producers of the old cluster get ids that no
-cluster reaches. Ids that are as large have been changed by an earlier restoration, and stay.
+acknowledges them, and does not append them. So each restoration adds 2^56 to the ids of the old
+cluster, which no cluster reaches: two producers of a log never get the same id, also if one of them
+came from a third cluster.
 """
 
 from __future__ import annotations
@@ -13,21 +14,23 @@ import numpy.typing as npt
 
 from kafkajit.format.batch_checksum import batch_checksums
 from kafkajit.format.layout import CRC_OFFSET, PRODUCER_ID_OFFSET
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.records.batches import Batches
 from kafkajit.state.producer_snapshot import producer_snapshot_bytes, snapshot_entries
 from kafkajit.storage.source import Bytes, Int64s, as_bytes
 
-FIRST = 1 << 62
+STEP = 1 << 56
 
 
 def other_ids(ids: npt.NDArray[np.integer]) -> Int64s:
     """The ids of the same producers in another cluster; -1 stands for no producer.
 
-    >>> (other_ids(np.array([7, -1, FIRST + 7])) - FIRST).tolist()[::2]
-    [7, 7]
+    >>> (other_ids(np.array([7, STEP + 7])) - STEP).tolist(), other_ids(np.array([-1])).tolist()
+    ([7, 72057594037927943], [-1])
     """
     known = ids.astype(np.int64)
-    return np.where(known >= 0, known | FIRST, known)
+    has_room = (known >= 0) & (known <= MAX_INT64 - STEP)  # for 127 restorations
+    return np.where(has_room, known + STEP * has_room, known)
 
 
 def with_other_ids(entries: npt.NDArray[np.void]) -> npt.NDArray[np.void]:

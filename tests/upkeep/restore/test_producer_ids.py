@@ -6,13 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import reference
 from corpus import DATA
 
 import kafkajit
+import kafkajit.testing as kt
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.index import verify_transaction_index
-from kafkajit.upkeep.restore.producer_ids import FIRST
+from kafkajit.upkeep.restore.producer_ids import STEP, other_ids
 
 SOURCES = (
     "transactions-0",
@@ -38,7 +41,7 @@ def batches(folder: Path) -> list[reference.Batch]:
 
 
 def other(id_: int) -> int:
-    return id_ if id_ == -1 else id_ | FIRST
+    return id_ if id_ == -1 else id_ + STEP
 
 
 def committed(folder: Path) -> list[tuple[int, bytes]]:
@@ -66,7 +69,7 @@ def test_producers_get_ids_that_no_cluster_reaches(source: Path, tmp_path: Path)
         assert found.drop_columns("producerId") == wanted.drop_columns("producerId")
     for snapshot in folder.glob("*.snapshot"):
         ids = kafkajit.read_producer_snapshot(snapshot)["producerId"].to_pylist()
-        assert all(id_ >= FIRST for id_ in ids)
+        assert all(id_ >= STEP for id_ in ids)
 
 
 @pytest.mark.parametrize("source", FOLDERS[:1], ids=lambda folder: folder.name)
@@ -76,11 +79,28 @@ def test_producers_keep_their_ids_in_their_own_cluster(source: Path, tmp_path: P
         assert (folder / log.name).read_bytes() == log.read_bytes()
 
 
-def test_a_log_that_was_restored_keeps_the_ids_that_it_got(tmp_path: Path) -> None:
-    once = restored(FOLDERS[0], tmp_path / "once", leader_epoch=0)
-    twice = restored(once, tmp_path / "twice", leader_epoch=0)
-    for log in once.glob("*.log"):
-        assert (twice / log.name).read_bytes() == log.read_bytes()
+def test_producers_of_three_clusters_stay_apart(tmp_path: Path) -> None:
+    """The second cluster has given an id of the first one to a producer of its own."""
+    source = tmp_path / "source" / "orders-0"
+    source.mkdir(parents=True)
+    fields = {"is_transactional": True, "producer_epoch": 0}
+    record = [kt.Record(value=b"v")]
+    (source / f"{0:020}.log").write_bytes(
+        kt.batch(record, base_offset=0, producer_id=STEP + 7, base_sequence=0, **fields)
+        + kt.batch(record, base_offset=1, producer_id=7, base_sequence=0, **fields)
+        + kt.control_batch(0, base_offset=2, producer_id=7, producer_epoch=0)
+    )
+    folder = restored(source, tmp_path / "new", leader_epoch=0)
+    assert [batch.producer_id for batch in batches(folder)] == [2 * STEP + 7, STEP + 7, STEP + 7]
+    assert committed(folder) == []  # the first transaction is still open
+    (row,) = kafkajit.index.read_transaction_index(folder / f"{0:020}.txnindex").to_pylist()
+    assert (row["producerId"], row["firstOffset"], row["lastOffset"]) == (STEP + 7, 1, 2)
+    assert not kafkajit.repair(folder).is_needed
+
+
+def test_ids_without_room_for_another_stay() -> None:
+    ids = np.array([MAX_INT64, MAX_INT64 - STEP, -1], dtype=np.int64)
+    assert other_ids(ids).tolist() == [MAX_INT64, MAX_INT64, -1]
 
 
 def test_the_plan_names_the_change(tmp_path: Path) -> None:
