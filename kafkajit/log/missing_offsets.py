@@ -164,7 +164,9 @@ def missing_behind(end: int, evidence: Evidence) -> Iterator[Missing]:
     later = [(offset, name) for offset, name in ends if offset > end]
     if later:
         offset, name = max(later)
-        text = f"{_offsets(end, offset - 1)} at the log's end: {name} has offset {offset}"
+        text = (
+            f"{_offsets(end, offset - 1)} at the log's end: {name} has offsets up to {offset - 1}"
+        )
         yield Missing(end, offset - 1, True, text)
 
 

@@ -34,9 +34,10 @@ class LeftOut(NamedTuple):
     damage: tuple[KnownDamage, ...]
 
     def is_there(self, segments: Sequence[Segment]) -> bool:
-        """Whether the same bytes are still there."""
+        """Whether the same bytes are still there, as far as all of them are compared."""
         return all(
-            _identified(one.path, one.position or 0, one.length or 0, "", segments) == one
+            0 <= (one.length or 0) <= _COMPARED
+            and _identified(one.path, one.position or 0, one.length or 0, "", segments) == one
             for one in self.damage
         )
 

@@ -223,6 +223,7 @@ def _listed_again(split: Split, options: StreamOptions) -> Listing | None:
             log = found.segments[0].log if found.segments else None
             if log is None or parse_log_path(log.path)[:2] != place[:2]:
                 continue
-            if found.is_tiered or log.folder != folder:
+            begins_before = not segments or found.segments[0].base_offset < segments[0].base_offset
+            if found.is_tiered or (log.folder != folder and begins_before):
                 return found
     return listing

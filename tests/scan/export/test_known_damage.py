@@ -121,3 +121,18 @@ def test_damage_at_the_end_that_is_mended_is_exported(log: Path) -> None:
     log.write_bytes(PLAIN + GOOD + AFTER)
     found = run(log)
     assert (found.records, found.lost) == (20, [])
+
+
+def test_damage_that_is_too_long_to_be_compared_is_read_again(log: Path) -> None:
+    large = kt.batch([kt.Record(value=bytes(20_000))] * 10, base_offset=10)
+    damaged = bytearray(large)
+    damaged[150_000] ^= 1
+    log.write_bytes(PLAIN + damaged + AFTER)
+    out = log.parents[2] / "some"
+
+    def export() -> list[str]:
+        return kafkajit.export(log.parent, out, to="jsonl", mode="DROPMALFORMED").lost
+
+    assert export() == export() == []
+    log.write_bytes(PLAIN + large + AFTER)
+    assert export() == [MENDED]
