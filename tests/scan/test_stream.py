@@ -671,39 +671,6 @@ def test_a_partition_that_is_gone_is_a_loss(orders: Path) -> None:
     assert lenient.offsets() == []
 
 
-@pytest.mark.parametrize("strict", ["true", "false"])
-def test_a_partition_that_moves_between_plan_and_task_is_read(
-    strict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    here, there = tmp_path / "disk1", tmp_path / "disk2"
-    append(here / "orders-0", data(0, 2))
-    append(there / "others-0", data(0, 2))
-    query = started(here, there, failOnDataLoss=strict)
-    query.plan()
-    tasks = query.stream.tasks(*query.planned[-2:])
-    (here / "orders-0").rename(there / "orders-0")
-    monkeypatch.setattr(query.stream, "tasks", lambda *_: tasks)
-    found = query.read(["topic", "offset"]).sort_by([("topic", "ascending")])
-    assert found["topic"].to_pylist() == ["orders"] * 2 + ["others"] * 2
-    assert caplog.text == ""
-
-
-def test_another_log_in_the_place_of_one_that_went_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, there = tmp_path / "disk1", tmp_path / "disk2"
-    append(here / "orders-0", data(0, 9))
-    append(there / "others-0", data(0, 2))
-    query = started(here, there)
-    query.plan()
-    tasks = query.stream.tasks(*query.planned[-2:])
-    shutil.rmtree(here / "orders-0")
-    append(there / "orders-0", data(0, 4) + data(4, 7))
-    monkeypatch.setattr(query.stream, "tasks", lambda *_: tasks)
-    with pytest.raises(OffsetOutOfRangeError, match="are gone"):
-        query.read()
-
-
 def test_a_partition_that_was_read_to_its_end_may_go(orders: Path) -> None:
     append(orders.parent / "orders-1", data(0))
     query = started(orders.parent)

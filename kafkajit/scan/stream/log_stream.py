@@ -238,6 +238,8 @@ class LogStream:
             transactions = self._transactions[place]
         end = min(found.end, behind)
         footing = stands_on if end == behind else None
+        if footing is None:
+            footing = found.partition.footing(end)
         return [OffsetRange(found.partition, found.first, end, transactions, footing)]
 
     def _begins(self) -> dict[Place, int]:

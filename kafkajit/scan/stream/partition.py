@@ -224,7 +224,7 @@ class Partition:
         """The offset behind the batches before this one, if the log has it, but as a wrong one."""
         last = self.segments[-1]
         segment = replace(last, log=self.listing.segments[-1].log)
-        found = next(framed(segment.log, batch.position), None)
+        found = next(framed(segment.log, batch.position), None) if batch.position >= 0 else None
         if found is None or not batch.is_same(ReadBatch.of(found)):
             return None
         end = segment.base_offset

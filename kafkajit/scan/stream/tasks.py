@@ -42,7 +42,7 @@ logger = logging.getLogger("kafkajit")
 # How often a folder is listed again because files are gone before they have been read.
 _ATTEMPTS = 9
 _PAUSE_SECONDS = 0.02
-_ELSEWHERE = -1  # the position of a batch in another segment
+_ELSEWHERE = -1  # the position of a batch in a later segment
 
 
 class OffsetRange(NamedTuple):
@@ -116,6 +116,8 @@ def _rows(task: list[Split], schema: pa.Schema, options: StreamOptions) -> Itera
         for split in _current(planned, options):
             try:
                 yield from read_task([split], schema, options.scan)
+                if isinstance(split.file, LiveFile) and not _stands_in(split.file, split):
+                    raise EOFError
             except EOFError as error:
                 raise OffsetOutOfRangeError(
                     f"offsets {split.offsets.first} to {split.offsets.last} cannot be read: the "
@@ -153,13 +155,17 @@ def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
 
 
 def _stands_in(held: LiveFile, split: Split) -> bool:
-    """Whether a file still has the last batch of the micro-batch where it was planned.
+    """Whether a file still has what it had when the micro-batch was planned.
 
-    A broker truncates a segment in place, and may have written others up to that size since.
+    A broker truncates a segment in place, and may have written others up to that size since. It
+    writes nothing to a segment that others follow, so there the time of the last change tells.
     """
     last = None if split.footing is None else split.footing.last
-    if last is None or last.position == _ELSEWHERE:
+    if last is None:
         return True
+    if last.position == _ELSEWHERE:
+        assert held.handle is not None
+        return held.handle.status().st_mtime_ns == held.modified_ns
     there = next(headers(held, last.position), None)
     return there is not None and last.is_same(ReadBatch.of(there))
 
@@ -167,16 +173,13 @@ def _stands_in(held: LiveFile, split: Split) -> bool:
 def _again(split: Split, options: StreamOptions) -> list[Split]:
     """The offsets of a split in the files that have its file's place now, which are open."""
     first, last = split.offsets
-    listing = _listed_again(split, options)
-    if listing is None:
+    now = _now(split, options)
+    if now is None:
         _report_loss(split, first, last, options)
         return []
-    if not listing.segments:
-        raise FileNotFoundError(errno.ENOENT, "the folder has no segment", split.file.folder)
-    partition = Partition(listing, options)
-    end = _common_end(partition, split)
+    partition, begins, ends = now
     found = []
-    for piece in partition.pieces(first, end):
+    for piece in partition.pieces(begins, ends):
         log = piece.segment.log
         held = log.held() if isinstance(log, LiveFile) else log
         if held is None:
@@ -184,13 +187,26 @@ def _again(split: Split, options: StreamOptions) -> list[Split]:
         offsets = split.selection.offsets & piece.offsets
         selection = replace(split.selection, offsets=offsets)
         found.append(Split(held, piece.offsets, piece.start, piece.end, selection))
-    begins = min(partition.start_offset, end)
-    ends = max(min(partition.end_offset, end), first)
     if first < begins:
         _report_loss(split, first, begins - 1, options)
     if ends <= last:
         _report_loss(split, ends, last, options)
     return found
+
+
+def _now(split: Split, options: StreamOptions) -> tuple[Partition, int, int] | None:
+    """The partition that has most of a split's offsets now, the first of these, and their end."""
+    best = None
+    for listing in _listed_again(split, options):
+        partition = Partition(listing, options)
+        end = _common_end(partition, split)
+        begins = min(max(partition.start_offset, split.offsets.first), end)
+        ends = max(min(partition.end_offset, end), begins)
+        if best is None or ends - begins > best[2] - best[1]:
+            best = partition, begins, ends
+        if (begins, ends - 1) == tuple(split.offsets):
+            break
+    return best
 
 
 def _common_end(partition: Partition, split: Split) -> int:
@@ -202,28 +218,34 @@ def _common_end(partition: Partition, split: Split) -> int:
     parted = parting(partition, 0 if last is None else last.last_offset + 1, split.footing)
     if parted is None:
         return end
-    logger.info("%s: %s", split.file.folder, parted.why)
+    logger.info("%s: %s", partition.listing.folder, parted.why)
     return max(split.offsets.first, min(end, parted.offset or 0))
 
 
-def _listed_again(split: Split, options: StreamOptions) -> Listing | None:
-    """The partition of a split as it is now: elsewhere, too, if its folder lacks the offsets.
+def _listed_again(split: Split, options: StreamOptions) -> Iterator[Listing]:
+    """The partition of a split as it is now: in its folder, and then elsewhere.
 
-    Tiered storage may have them, or another folder of log.dirs, to which the partition was moved.
+    Tiered storage may have its offsets, or another folder of log.dirs, to which it was moved.
+
+    Raises:
+        FileNotFoundError: there are folders, but no segments in them.
     """
-    folder, listing = split.file.folder, None
+    folder, place = split.file.folder, parse_log_path(split.file.path)
+    here = None
     with suppress(FileNotFoundError):
-        listing = list_settled(folder)
-    segments = [] if listing is None else listing.segments
-    if segments and segments[0].base_offset <= split.offsets.first:
-        return listing
-    place = parse_log_path(split.file.path)
+        here = list_settled(folder)
+    if here is not None and here.segments:
+        yield here
+    elsewhere = []
     with suppress(FileNotFoundError):
-        for found in Folders(options.scan, [place.topic] if place.topic else ()).refresh():
-            log = found.segments[0].log if found.segments else None
-            if log is None or parse_log_path(log.path)[:2] != place[:2]:
-                continue
-            begins_before = not segments or found.segments[0].base_offset < segments[0].base_offset
-            if found.is_tiered or (log.folder != folder and begins_before):
-                return found
-    return listing
+        elsewhere = Folders(options.scan, [place.topic] if place.topic else ()).refresh()
+    is_found = here is None or bool(here.segments)
+    for listing in elsewhere:
+        log = listing.segments[0].log if listing.segments else None
+        if log is None or parse_log_path(log.path)[:2] != place[:2]:
+            continue
+        if listing.is_tiered or log.folder != folder:
+            is_found = True
+            yield listing
+    if not is_found:
+        raise FileNotFoundError(errno.ENOENT, "the folder has no segment", folder)
