@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -23,6 +22,7 @@ from kafkajit.cli.error_text import reason
 from kafkajit.cli.look import add_color_option, complain
 from kafkajit.cli.readable import print_line
 from kafkajit.cli.shared_options import TIME, setting, time
+from kafkajit.places.uri import has_secrets
 
 if TYPE_CHECKING:
     from kafkajit.change.partition_plan import PartitionPlan
@@ -39,7 +39,6 @@ exit code:
     to do and --apply was not given; 1 after an error
 """
 _ERROR, NEEDED = 1, 2
-_CREDENTIALS = r"[A-Za-z][A-Za-z0-9+.-]*://[^/@]*:[^@]*@"  # a URI that has one
 
 
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
@@ -194,7 +193,7 @@ class Report:
         elif code == NEEDED and not options.apply:
             words = ["kafkajit", options.command, "--apply", *options.words]
             to_do = f"To do it: {shlex.join(words)}"
-            if any(re.match(_CREDENTIALS, word) for word in options.words):
+            if any(map(has_secrets, options.words)):
                 to_do = "To do it, pass --apply, too."
             if any(place.startswith("sample:") for place in getattr(options, "dirs", ())):
                 to_do = "The sample stays as it is: copy it to a folder of your own."

@@ -20,7 +20,7 @@ from kafkajit.format.kafscale import SEGMENT_NAME as KAFSCALE_NAME
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import UNFINISHED_CHANGE
 from kafkajit.format.tiered_names import MAYBE_ID
-from kafkajit.places.uri import URI, path_in, uri_of, without_secrets
+from kafkajit.places.uri import parts_of, path_in, uri_of, without_secrets
 from kafkajit.places.uri_options import taken_out, with_settings
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.remote_store import RemoteStore, Requests
@@ -126,7 +126,7 @@ def shown(location: str) -> str:
     >>> shown("s3://key:secret@bucket/orders-0?region=eu-west-1")
     's3://bucket/orders-0'
     """
-    uri = URI.fullmatch(location)
+    uri = parts_of(location)
     if uri is None:
         return absolute(location)
     if uri["scheme"] == "file":
@@ -140,9 +140,9 @@ def as_location(path: str, locations: Iterable[str]) -> str:
     >>> as_location("s3://bucket/orders-0", ["s3://key:secret@bucket?region=eu-west-1"])
     's3://key:secret@bucket/orders-0?region=eu-west-1'
     """
-    there = URI.fullmatch(path)
+    there = parts_of(path)
     for location in locations:
-        uri = URI.fullmatch(location)
+        uri = parts_of(location)
         if there and uri and (there["scheme"], there["host"]) == (uri["scheme"], uri["host"]):
             user, query = uri["user"] or "", uri["query"] or ""
             return f"{uri['scheme']}://{user}{uri['host'] or ''}{there['path']}{query}"
@@ -154,7 +154,8 @@ def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None]:
 
     pyarrow pickles Azure's file systems without the kind of credentials that was in a URI.
     """
-    user, host = quote(uri["user"] or "", safe=":@%"), uri["host"] or ""
+    user, host = quote((uri["user"] or "")[:-1], safe=":%"), uri["host"] or ""
+    user += "@" if uri["user"] else ""
     scheme = _ALIASES.get(uri["scheme"], uri["scheme"])
     if pa.io_thread_count() < _LISTERS and "ARROW_IO_THREADS" not in os.environ:
         # Arrow sends as many requests at once as it has threads for them: 8.

@@ -30,7 +30,7 @@ from kafkajit.places.listing import files_in
 from kafkajit.places.location import GLOB, PARTITION, READABLE_NAME, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile, Unfinished, as_log_files
-from kafkajit.places.uri import URI, uri_of
+from kafkajit.places.uri import parts_of, uri_of
 from kafkajit.places.wanted import Wanted, any_partition
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.source import Source, resolve_sample
@@ -91,7 +91,7 @@ def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KE
             raise IsADirectoryError(
                 f"{path} is a folder: kafkajit.Log reads a partition's, such as orders-0"
             )
-        if URI.fullmatch(path) and not os.path.exists(path):  # noqa: PTH110
+        if parts_of(path) and not os.path.exists(path):  # noqa: PTH110
             raise FileNotFoundError(
                 f"{path} does not exist: a Path drops a slash of a URI, so pass the URI as a str"
             )

@@ -4,20 +4,46 @@ from __future__ import annotations
 
 import os
 import re
+from urllib.parse import unquote
 
 from kafkajit.format.printable import printable
 
 # A scheme of one letter would be a Windows drive. A secret may contain slashes; a port may not.
-URI = re.compile(
+_URI = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)"
     r"(?://(?P<user>[^/?:@]*(?::(?!\d+/)[^?@]*)?@)?(?P<host>[^/?]*))?"
-    r"(?P<path>.*?)(?P<query>\?\w+=.*)?",
+    r"(?P<path>.*?)(?P<query>\?\w[\w.-]*=.*)?",
     re.DOTALL,
+)
+# The options of a location that are secrets, which people write behind other characters, too.
+_SECRETS = "access.?key|secret.?key|session.?token|sas.?token|account.?key"
+# Stores whose hosts have no port: what is before an @ there is a key and its secret.
+_STORE = r"(?:s3[an]?|gc?s|abfss?|wasbs?):/"
+_STORE_URI = re.compile(
+    rf"(?P<scheme>(?=(?i:{_STORE}))[A-Za-z0-9]+):"
+    r"(?://(?P<user>[^/?:@]*(?::[^@]*(?:@[^/?@]*)*?)?@(?=[^/?@]*(?:[/?]|\Z)))?(?P<host>[^/?]*))?"
+    rf"(?P<path>.*?)(?P<query>\?\w[\w.-]*=.*|[?&;#](?i:{_SECRETS})=.*)?",
+    re.DOTALL,
+)
+_MISPLACED = re.compile("/*[^/?:@]*:[^?@]*@")  # a key and its secret, where a URI has its path
+# What Spark must not show of a statement, a plan or an option: it writes them to its event log.
+REDACTED = (
+    rf"(?i)\b(?:{_STORE}[^\s'\"@]*(?::|%3a)|[a-z][a-z0-9+.-]+://[^\s'\"/:@]*:(?!\d+/))[^\s'\"]*@"
+    rf"|\b(?:{_SECRETS})=[^&\s'\"]*"
 )
 _LIKE_URI = re.compile(r"(?P<scheme>[^/]*)://")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
 _LOCAL = "file"
+
+
+def parts_of(location: str) -> re.Match[str] | None:
+    """The parts of a URI, whatever is wrong with it; None if the location is a local path.
+
+    >>> parts_of("s3://key:9/secret@bucket/orders-0")["host"]
+    'bucket'
+    """
+    return _STORE_URI.fullmatch(location) or _URI.fullmatch(location)
 
 
 def uri_of(location: str) -> re.Match[str] | None:
@@ -30,7 +56,7 @@ def uri_of(location: str) -> re.Match[str] | None:
     Raises:
         ValueError: it looks like a URI, but has characters or parts that no URI here has.
     """
-    uri = URI.fullmatch(location)
+    uri = parts_of(location)
     if uri is None:
         like = _LIKE_URI.match(location)
         if like is not None and not (os.name == "nt" and _DRIVE.match(location)):
@@ -45,6 +71,17 @@ def uri_of(location: str) -> re.Match[str] | None:
             f"{printable(without_secrets(uri))} has a line break or another control character "
             f"({printable(control[0])}): write the URI without it"
         )
+    if _STORE_URI.fullmatch(location):
+        if not uri["host"]:
+            raise ValueError(
+                f"{without_secrets(uri)} has no bucket: write the URI as in "
+                f"{uri['scheme']}://bucket/folder"
+            )
+        if uri["query"] and not uri["query"].startswith("?"):
+            raise ValueError(
+                f"the options of {without_secrets(uri)} do not begin with a question mark: write "
+                f"the URI as in {uri['scheme']}://bucket/folder?region=eu-west-1"
+            )
     if uri["scheme"] != _LOCAL and ".." in uri["path"].split("/"):
         raise ValueError(
             f"{without_secrets(uri)} has a part '..': write the path without it (kafkajit neither "
@@ -68,4 +105,20 @@ def without_secrets(uri: re.Match[str]) -> str:
     >>> without_secrets(uri_of("s3://key:secret@bucket/orders-0?region=eu-west-1"))
     's3://bucket/orders-0'
     """
+    if not uri["host"] and _MISPLACED.match(uri["path"]):
+        return f"{uri['scheme']}://"
     return f"{uri['scheme']}://{uri['host'] or ''}/{path_in(uri)}".rstrip("/")
+
+
+def has_secrets(location: str) -> bool:
+    """Whether a location is a URI with a key or another secret.
+
+    >>> has_secrets("s3://bucket/orders-0?region=eu-west-1"), has_secrets("s3://key:secret@bucket")
+    (False, True)
+    """
+    uri = parts_of(location)
+    if uri is None:
+        return False
+    is_misplaced = not uri["host"] and _MISPLACED.match(uri["path"])
+    in_query = re.search(_SECRETS, uri["query"] or "", re.IGNORECASE)
+    return ":" in unquote(uri["user"] or "") or bool(is_misplaced or in_query)

@@ -11,6 +11,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.functions import arrow_udtf
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -131,10 +132,17 @@ def _sources(segments: pa.RecordBatch | pa.Array) -> Iterator[Source]:
 
 def _given(segments: pa.RecordBatch | pa.Array) -> dict[str, pa.Array]:
     """The paths and contents, from columns of these names (in any case) or from one value."""
+    from kafkajit.places.uri import has_secrets
     from kafkajit.spark.arrays import BINARY, TEXT
 
     if not isinstance(segments, pa.RecordBatch):
         if any(is_text(segments.type) for is_text in TEXT):
+            if any(map(has_secrets, pc.drop_null(segments).to_pylist())):
+                raise ValueError(
+                    "kafka_log takes no path with a secret, which Spark shows in its plans: put "
+                    "the secret in the environment, or read the path with "
+                    'spark.read.format("kafkaLog")'
+                )
             return {"path": segments}
         if pa.types.is_null(segments.type) or any(is_right(segments.type) for is_right in BINARY):
             return {"content": segments}

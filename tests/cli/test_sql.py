@@ -244,6 +244,16 @@ class TestPrompt:
             shown = terminal.read_until(PROMPT).split("\n")[1:-1]
             assert "\n".join(shown) == answer, line
 
+    def test_it_remembers_no_secret(self, around: dict[str, str]) -> None:
+        arguments = [*command()[:1], "-c", WITHOUT_SPARK, "sql", "--path", LOGS]
+        with Terminal(arguments, around) as terminal:
+            terminal.read_until(PROMPT)
+            for line in (".rows s3://AKIA:SE9CRET@bucket", ".rows 5"):
+                terminal.type(f"{line}\r")
+                terminal.read_until(PROMPT)
+        history = Path(around["XDG_STATE_HOME"]) / "kafkajit" / "history"
+        assert history.read_text().splitlines() == [".rows 5"]
+
     def test_it_remembers_over_sessions(self, around: dict[str, str]) -> None:
         arguments = [*command()[:1], "-c", WITHOUT_SPARK, "sql", "--path", LOGS]
         with Terminal(arguments, around) as terminal:

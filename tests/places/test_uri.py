@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from kafkajit.change.files import local_folder
 from kafkajit.cli import main
 from kafkajit.places import location as location_module
 from kafkajit.places.location import Location, absolute, filesystem_at, shown
-from kafkajit.places.uri import uri_of
+from kafkajit.places.uri import REDACTED, has_secrets, uri_of
 
 CONTROL = [
     "s3://bucket/kafka\n",
@@ -68,6 +69,69 @@ def test_secrets_are_not_in_the_errors() -> None:
         with pytest.raises(ValueError, match="write") as raised:
             uri_of(location)
         assert "secret" not in str(raised.value)
+
+
+SPELLINGS = [
+    "s3://AKIA:SE9CRET@bucket/k",
+    "S3A://AKIA:SE9CRET@bucket/k",
+    "s3://AKIA:9/SE9CRET@bucket/k",
+    "s3://AKIA:9@SE9CRET@bucket/k",
+    "s3://AKIA:9?SE9CRET@bucket/k",
+    "s3://AKIA%3ASE9CRET@bucket/k",
+    "s3:/AKIA:SE9CRET@bucket/k",
+    "s3:///AKIA:SE9CRET@bucket/k",
+    "s3://bucket/k?secret_key=SE9CRET",
+    "s3://bucket/k?secret-key=SE9CRET&region=x",
+    "s3://bucket/k&secret_key=SE9CRET",
+    "s3://bucket/k#Session-Token=SE9CRET",
+    "gs://AKIA:SE9CRET@bucket/k",
+    "abfs://container:9/SE9CRET@account.dfs.core.windows.net/k",
+    "hdfs://AKIA:SE9CRET@node:8020/k",
+]
+
+
+@pytest.mark.parametrize("location", SPELLINGS)
+def test_a_secret_is_one_in_each_spelling(location: str) -> None:
+    assert has_secrets(location)
+    texts = [shown(location), re.sub(REDACTED, "", f"EXPLAIN SELECT * FROM f('{location}')")]
+    # pyarrow refuses the option before it uses the network.
+    refused = f"{location}{'&' if '?' in location else '?'}bogus=1"
+    for opened in (Location, local_folder, filesystem_at):
+        with pytest.raises(ValueError, match=r".") as raised:
+            opened(refused)  # type: ignore[operator]
+        texts.append(str(raised.value))
+    for text in texts:
+        assert "SE9CRET" not in text
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "/a:b@c",
+        "s3://bucket/a@b:c/d",
+        "s3://bucket/x=1/y?a/*.log",
+        "s3://bucket/k?region=x&endpoint_override=h:9",
+        "abfs://container@account.dfs.core.windows.net/a@b",
+        "hdfs://node:8020/a@b",
+    ],
+)
+def test_a_location_without_a_secret_is_shown_as_it_is(location: str) -> None:
+    assert not has_secrets(location)
+    begins = location.partition("?region")[0].replace("container@", "")
+    assert shown(location) == begins
+    assert re.sub(REDACTED, "", location) == location
+
+
+@pytest.mark.parametrize(
+    ("location", "advice"),
+    [
+        ("s3:/AKIA:SE9CRET@bucket/k", r"^s3:// has no bucket: write the URI as in s3://bucket/"),
+        ("s3://bucket/k&secret_key=x", r"do not begin with a question mark: .*\?region=eu-west-1$"),
+    ],
+)
+def test_a_uri_of_a_store_that_nobody_can_mean_is_refused(location: str, advice: str) -> None:
+    with pytest.raises(ValueError, match=advice):
+        Location(location)
 
 
 def test_a_local_path_may_have_anything(tmp_path: Path) -> None:

@@ -127,6 +127,12 @@ class TestPrompt:
         # It is the plan of what would be run: with the columns that are needed.
         assert any("BatchScan kafkaLog[offset#" in line for line in others)
 
+    def test_a_plan_shows_no_secret(self, terminal: Terminal) -> None:
+        sql = "EXPLAIN SELECT offset FROM kafka_log('s3://AKIA:SE9CRET@bucket/k');"
+        plan = "\n".join(answer(terminal, sql)[1:])
+        assert "kafka_log(*********(redacted)bucket/k)" in plan
+        assert "SE9CRET" not in plan
+
     def test_formats_can_be_changed(self, terminal: Terminal) -> None:
         sql = "SELECT key, offset FROM records WHERE partition = 1 AND offset < 2 ORDER BY offset;"
         answers = {}

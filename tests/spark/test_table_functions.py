@@ -45,6 +45,12 @@ def test_a_single_path_needs_no_table(spark: SparkSession) -> None:
     assert len(offsets(spark, f"kafka_log('{log}')")) == kafkajit.read_records(log).num_rows
 
 
+def test_a_single_path_has_no_secret(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match="kafka_log takes no path with a secret") as raised:
+        offsets(spark, "kafka_log('s3://AKIA:SE9CRET@bucket/orders-0')")
+    assert "SE9CRET" not in str(raised.value)
+
+
 def test_null_paths_and_contents_have_no_rows(spark: SparkSession) -> None:
     assert offsets(spark, "kafka_log(TABLE(SELECT CAST(NULL AS STRING) AS path))") == []
     assert offsets(spark, "kafka_log(TABLE(SELECT CAST(NULL AS BINARY) AS content))") == []

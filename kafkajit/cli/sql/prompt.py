@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,8 @@ from kafkajit.cli.sql.shell import Failed, Shell
 from kafkajit.cli.sql.statements import on_one_line, split
 from kafkajit.cli.sql.views import Logs
 from kafkajit.format.amounts import number_of, size_text
+from kafkajit.places.location import shown
+from kafkajit.places.uri import REDACTED
 
 try:
     import readline
@@ -114,7 +117,7 @@ class Prompt:
             lines.append(
                 f"{number_of(len(segments), 'segment')} in {number_of(len(folders), 'folder')}, "
                 f"{size_text(sum(segment.size for segment in segments))}: "
-                f"{', '.join(self._logs.paths)}"
+                f"{', '.join(map(shown, self._logs.paths))}"
             )
         return [*lines, "Statements end with a semicolon; .help lists the commands."]
 
@@ -137,8 +140,11 @@ class History:
             pass  # the home is missing or not writable: the prompt works without a history
 
     def add(self, line: str) -> None:
-        """Write a line to the file at once: a closed terminal leaves no time to do so later."""
-        if readline is None or not line.strip():
+        """Write a line to the file, unless it has a secret.
+
+        That is done at once: a closed terminal leaves no time to do so later.
+        """
+        if readline is None or not line.strip() or re.search(REDACTED, line):
             return
         length = readline.get_current_history_length()
         if length and readline.get_history_item(length) == line:

@@ -18,7 +18,7 @@ from kafkajit.format.suffixes import TEXT as TEXT_FILES
 from kafkajit.places.left_out import listed, waiting_text
 from kafkajit.places.location import shown
 from kafkajit.places.named import ALL, Named
-from kafkajit.places.uri import URI
+from kafkajit.places.uri import parts_of
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import SERVED, ScanOptions, number_of_bytes
 from kafkajit.schema import RECORD_COLUMNS, check_columns, record_schema
@@ -191,7 +191,7 @@ class ExportOptions:
             if name not in _SCAN_MAY_DIFFER
         }
         for name in _PLACES:
-            if given[name] is not None and URI.fullmatch(given[name]):
+            if given[name] is not None and parts_of(given[name]):
                 given[name] = shown(given[name])
         # The other modes write the same rows.
         mode = PERMISSIVE if self.scan.mode == PERMISSIVE else None

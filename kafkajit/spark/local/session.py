@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafkajit.places.uri import REDACTED
 from kafkajit.spark.local.class_archive import archive_name, find_archive, start_maker
 from kafkajit.spark.local.java import Java, find_java, spark_home, spark_jars
 from kafkajit.spark.local.jvm import (
@@ -139,6 +140,7 @@ def _every_session(verbose: bool) -> dict[str, str]:
     return {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.pyspark.udf.hideTraceback.enabled": str(not verbose).lower(),
+        "spark.sql.redaction.string.regex": REDACTED,
     }
 
 
