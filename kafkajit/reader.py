@@ -40,6 +40,7 @@ from kafkajit.schema import (
     with_corruption,
 )
 from kafkajit.storage.source import Bytes, Source
+from kafkajit.walk.corruptions import corruptions
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Gap, Stretch, mode_named
 from kafkajit.walk.frames import frames
 from kafkajit.walk.threads import LEAST_BYTES, stretches, thread_count
@@ -393,8 +394,6 @@ class SegmentReader(Walk):
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Iterator[pa.RecordBatch]:
         """Yield a row for each damaged stretch, in the columns of that schema."""
-        found = self.corruptions(
-            offsets, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
-        )
+        found = corruptions(self, self._source, offsets, check_crcs, max_decompressed_bytes)
         for corruption in found:
             yield corruption_record_batch(corruption, schema, self._path)

@@ -20,9 +20,10 @@ from kafkajit.format.layout import (
 )
 from kafkajit.records.batches import Batches
 from kafkajit.records.chunk import Chunk, without_bad_markers
+from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import COMMIT, read_control_records
 from kafkajit.records.decode import Decoder
-from kafkajit.storage.source import Bytes, Int64s, Mask
+from kafkajit.storage.source import Bytes, Int64s, Mask, Source
 
 # The type of a batch that compaction has emptied.
 NO_MARKER = -1
@@ -88,6 +89,19 @@ def read_markers(
             error = chunk.error
             break
     return Markers(*map(np.concatenate, zip(*found, strict=True))), error
+
+
+def marker_errors(source: Source, batches: Batches) -> dict[int, KafkaJitError]:
+    """The errors of the control batches among sound ones that cannot be read, by position."""
+    errors = {}
+    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+    while len(batches):
+        found, error = read_markers(decoder, batches, np.ones(len(batches), dtype=np.bool_))
+        batches = batches[len(found) :]
+        if error is not None:
+            errors[int(batches.position[0])] = error
+        batches = batches[1:]
+    return errors
 
 
 def _usual_markers(content: Bytes, batches: Batches) -> Markers | None:

@@ -319,6 +319,7 @@ def _framed_stretches(
     """Runs of selected batches, cut near the ends of equal pieces."""
     source = log.open()
     reader = Walk(source, mode=mode, start=whole.start, end=whole.end)
+    every = replace(asked, committed=False)  # a damaged batch may look like an aborted one
     cuts = [whole.start]
     firsts: dict[int, int] = {}  # cut: where the selected batches behind it begin
     lasts: dict[int, int] = {}  # cut: where they end
@@ -331,7 +332,7 @@ def _framed_stretches(
             begins = np.isin(np.arange(len(batches)), rows)
             begins[begins] = batches[begins].is_valid(source.content)
             cuts.extend(batches.position[begins].tolist())
-            wanted = batches[asked.batches(batches)]
+            wanted = batches[every.batches(batches)]
             pieces_of = np.searchsorted(cuts, wanted.position, side="right") - 1
             for piece in np.unique(pieces_of).tolist():
                 within = wanted[pieces_of == piece]

@@ -8,6 +8,7 @@ transactions, decode the batches that are framed here themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,21 +16,18 @@ import numpy as np
 from kafkajit.errors import KafkaJitError, NotALogError
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
-from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
-from kafkajit.format.ranges import Range
 from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, Framing
 from kafkajit.records.chunk import Chunk, without_bad_markers
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
+from kafkajit.records.markers import marker_errors
 from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.storage.source import Bytes, Mask, Source
 from kafkajit.walk.damage import (
     FAILFAST,
-    Corruption,
     Gap,
-    corruption,
     mode_named,
 )
 from kafkajit.walk.frames import frames
@@ -98,42 +96,6 @@ class Walk:
 
         self._check_footer(check_crcs)
         return self._parts(read, max_records)
-
-    def corruptions(
-        self,
-        offsets: Range | None = None,
-        *,
-        check_crcs: bool = True,
-        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
-    ) -> Iterator[Corruption]:
-        """Yield the damaged parts of the segment. This decodes every batch.
-
-        `offsets` are those that the segment may have, by default from the base offset in its name.
-        """
-        if offsets is None:
-            base_offset = self._path.base_offset
-            offsets = Range() if base_offset is None else Range(base_offset)
-        gaps: list[Gap] = []
-        before = offsets.first - 1
-        memory = ColumnMemory(Wanted(fields=True))
-        for part in self.chunks(
-            memory, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
-        ):
-            if isinstance(part, Gap):
-                gaps.append(part)
-                continue
-            if gaps:
-                behind = int(part.batches.field("baseOffset")[0])
-                # No checksum covers the base offset, so one that goes back cannot be trusted.
-                last = behind - 1 if behind > before else MAX_INT64
-                yield corruption(gaps, Range(before + 1, last))
-                gaps = []
-            before = int(part.batches.last_offset[-1])
-            if len(part):  # a set's own offset may be 0, whatever its records'
-                before = max(before, int(part.fields["offset"][-1]))
-            self._source.forget(self.position)
-        if gaps:
-            yield corruption(gaps, Range(before + 1, offsets.last))
 
     def headers(self) -> Iterator[Batches | Gap]:
         """Yield the headers of selected batches, with unchecked checksums, and gaps."""
@@ -244,7 +206,9 @@ class Walk:
     ) -> Generator[Chunk | Gap, None, bool]:
         """Decode framed batches; return whether the log goes on elsewhere than behind them."""
         batches = framing.batches
-        if self._reads_in_one_pass(check_crcs):
+        # Whether all batches are asked for, and their checksums tell all that is to be known.
+        is_simple = self._mode == FAILFAST or (check_crcs and self._prover is None)
+        if is_simple and self._selection.is_everything:
             while (chunk := decoder.decode_in_one_pass(batches, check_crcs=check_crcs)) is not None:
                 done = len(chunk.batches)
                 if reads_markers:
@@ -259,18 +223,23 @@ class Walk:
                 self.position = framing.position
                 return False
         misleading = np.zeros(len(batches), dtype=np.bool_)
+        errors: dict[int, KafkaJitError] = {}  # of markers
         if not self._selection.is_everything:
             misleading = self._misleading(framing, check_crcs)
             asked = self._selection.batches(batches) | misleading
+            if check_crcs and self._selection.committed:
+                disguised, errors = self._disguised(batches, asked, decoder)
+                asked |= disguised
             batches, misleading = batches[asked], misleading[asked]
         sound = self._sound(batches, decoder, check_crcs) & ~misleading
+        sound &= ~np.isin(batches.position, [*errors])
         window = len(batches)  # how many to decode at once
         while len(batches):
             self.position = int(batches.position[0])
             error = None
             good = int(np.argmin(sound)) if not sound.all() else len(batches)
             if good == 0:
-                error = self._unsound(batches, 0, decoder)
+                error = errors.get(self.position) or self._unsound(batches, 0, decoder)
             else:
                 chunk = decoder.decode(batches[: min(good, window)])
                 if reads_markers:
@@ -286,7 +255,8 @@ class Walk:
                 continue
             self.position = int(batches.position[0])
             # If the checksum is right, so is the length: nothing inside is a batch of this log.
-            is_sure = check_crcs and good > 0 and bool(batches.is_whole[0])
+            is_right = good > 0 or self.position in errors
+            is_sure = check_crcs and is_right and bool(batches.is_whole[0])
             yield self._gap(error, int(batches.end[0]) if is_sure else None)
             if self.position != int(batches.end[0]):
                 return True
@@ -295,10 +265,19 @@ class Walk:
         self.position = framing.position
         return False
 
-    def _reads_in_one_pass(self, check_crcs: bool) -> bool:
-        """Whether all batches are asked for, and their checksums tell all that is to be known."""
-        is_simple = self._mode == FAILFAST or (check_crcs and self._prover is None)
-        return is_simple and self._selection.is_everything
+    def _disguised(
+        self, batches: Batches, asked: Mask, decoder: Decoder
+    ) -> tuple[Mask, dict[int, KafkaJitError]]:
+        """Find damaged batches that look like markers, or like those of aborted transactions.
+
+        Markers with right checksums that cannot be read come with their errors, by position.
+        """
+        found: Mask = replace(self._selection, committed=False).batches(batches) & ~asked
+        hidden = batches[found]
+        sound = self._sound(hidden, decoder, check_crcs=True)
+        errors = marker_errors(self._source, hidden[sound & hidden.is_control])
+        found[found] = ~sound | np.isin(hidden.position, [*errors])
+        return found, errors
 
     def _sound(self, batches: Batches, decoder: Decoder, check_crcs: bool) -> Mask:
         """Find the batches of a known format and, if asked for, with the right checksum."""
@@ -316,12 +295,13 @@ class Walk:
         is_large = batches.size_in_bytes > _LARGE
         if prover is None or not prover.is_needed or not is_large.any():
             return batches.is_valid(content)
-        valid = np.empty(len(batches), dtype=np.bool_)
+        valid = is_large.copy()
         valid[~is_large] = batches[~is_large].is_valid(content)
         large = batches[is_large]
-        places = zip(large.position.tolist(), large.end.tolist(), strict=True)
-        computed = np.array([prover.checksum(*place) for place in places])
-        valid[is_large] = computed == large.field("crc")
+        computed = [
+            prover.checksum(*place) for place in zip(large.position, large.end, strict=True)
+        ]
+        valid[is_large] = np.array(computed) == large.field("crc")
         return valid
 
     def _prove(self) -> PrefixChecksums:
@@ -386,10 +366,8 @@ class Walk:
             zeros = self._zeros(behind) if start < behind <= self._end else None
             end = resync(content, start, is_cut=self._is_cut, zeros=zeros, prover=self._prove())
         self.position = end
-        return self._gap_from(start, f"{type(error).__name__}: {error.message}")
-
-    def _gap_from(self, start: int, reason: str) -> Gap:
-        return Gap(self._source.path, start, self.position - start, reason)
+        reason = f"{type(error).__name__}: {error.message}"
+        return Gap(self._source.path, start, end - start, reason)
 
     def _rest(self) -> Bytes:
         """The bytes of the stretch: a search does not leave the stretch."""

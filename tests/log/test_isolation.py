@@ -340,6 +340,50 @@ def test_in_the_lenient_modes_a_bad_marker_ends_a_transaction_and_aborts_nothing
     assert offsets_of(folder, mode=mode, **COMMITTED) == [0, 4]
 
 
+PLAIN = kt.batch([kt.Record()], base_offset=2)
+
+
+@pytest.mark.parametrize("kind", BAD_MARKERS)
+@pytest.mark.parametrize("first", [b"", data_of(1, 0)], ids=["alone", "of a transaction"])
+def test_in_the_lenient_modes_a_bad_marker_is_reported(
+    kind: str, first: bytes, tmp_path: Path
+) -> None:
+    change, message = BAD_MARKERS[kind]
+    folder = write_partition(tmp_path, {0: first + change(marker_of(1, 1)) + PLAIN})
+    rows = read_rows(folder, columns=["offset", "corruption"], mode="PERMISSIVE", **COMMITTED)
+    assert [row["offset"] for row in rows] == [*range(bool(first)), None, 2]
+    gap = rows[-2]["corruption"]
+    assert message in gap["reason"]
+    assert gap["position"] == len(first)
+
+
+def hidden_by_one_bit(position: int, bit: int) -> bytes:
+    """A committed batch of producer 3 with a bit of its header flipped."""
+    batch = bytearray(data_of(3, 1))
+    batch[position] ^= bit
+    return bytes(batch)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [hidden_by_one_bit(22, 0x20), hidden_by_one_bit(50, 2)],
+    ids=["as a marker", "as another producer's"],
+)
+def test_a_batch_that_damage_hides_from_consumers_is_damage(bad: bytes, tmp_path: Path) -> None:
+    parts = [
+        data_of(1, 0),
+        bad,
+        marker_of(3, 2, 1),
+        marker_of(1, 3),
+        kt.batch([kt.Record()], base_offset=4),
+    ]
+    folder = write_partition(tmp_path, {0: b"".join(parts)})
+    rows = read_rows(folder, columns=["offset", "corruption"], mode="PERMISSIVE", **COMMITTED)
+    assert [row["offset"] for row in rows] == [None, 4]
+    with pytest.raises(kafkajit.CorruptRecordError, match="Record is corrupt"):
+        read_rows(folder, **COMMITTED)
+
+
 def test_a_wrong_checksum_is_no_error_where_nobody_checks(tmp_path: Path) -> None:
     wrong = bytearray(marker_of(1, 1))
     wrong[17] ^= 1
