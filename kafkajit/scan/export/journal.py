@@ -229,8 +229,12 @@ class FileNames:
                     tuple(KnownDamage(*gap) for gap in known["gaps"]),
                     tuple(Range(first, last) for first, last in known.get("missing", ())),
                     tuple(
-                        LeftOut(Range(*offsets), tuple(KnownDamage(*gap) for gap in damage))
-                        for offsets, damage in known.get("leftOut", ())
+                        LeftOut(
+                            Range(*offsets),
+                            tuple(KnownDamage(*gap) for gap in damage),
+                            tuple(sizes),
+                        )
+                        for offsets, damage, sizes in known.get("leftOut", ())
                     ),
                     tuple(ExportedFile(*file) for file in known["files"]),
                     tuple(known["begun"]),
@@ -255,6 +259,9 @@ class FileNames:
             and all(_is_number(offset) for lacking in journal.missing for offset in lacking)
             and all(_is_number(offset) for one in journal.left_out for offset in one.offsets)
             and all(_is_damage(damage) for one in journal.left_out for damage in one.damage)
+            and all(
+                size is None or _is_number(size) for one in journal.left_out for size in one.sizes
+            )
             and type(journal.rounds) is int
             and all(self.has_final(file.final) for file in journal.files)
             and all(

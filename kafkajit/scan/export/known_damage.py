@@ -32,14 +32,28 @@ class LeftOut(NamedTuple):
 
     offsets: Range
     damage: tuple[KnownDamage, ...]
+    sizes: tuple[int | None, ...] = ()  # of the files with the damage: a copy may have been cut
+
+    @classmethod
+    def of(
+        cls, offsets: Range, damage: Iterable[KnownDamage], segments: Sequence[Segment]
+    ) -> LeftOut:
+        """The offsets that damage in these segments has taken."""
+        damage = tuple(damage)
+        return cls(offsets, damage, _sizes(damage, segments))
 
     def is_there(self, segments: Sequence[Segment]) -> bool:
         """Whether the same bytes are still there, as far as all of them are compared."""
-        return all(
+        return self.sizes == _sizes(self.damage, segments) and all(
             0 <= (one.length or 0) <= _COMPARED
             and _identified(one.path, one.position or 0, one.length or 0, "", segments) == one
             for one in self.damage
         )
+
+
+def _sizes(damage: Iterable[KnownDamage], segments: Iterable[Segment]) -> tuple[int | None, ...]:
+    sizes = {one.log.path: one.log.size for one in segments}
+    return tuple(sizes.get(one.path) for one in damage)
 
 
 def known_damage(gap: Mapping[str, Any], segments: Iterable[Segment]) -> KnownDamage:

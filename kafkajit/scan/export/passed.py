@@ -34,11 +34,13 @@ class Passed:
     gaps: list[dict[str, Any]] = field(default_factory=list)  # damage that this run has found
     malformed: int = 0  # records
     examples: list[str] = field(default_factory=list)
+    _segments: Sequence[Segment] = ()
 
     _EXAMPLES = 3
 
     def identify(self, segments: Sequence[Segment]) -> None:
         """Note which log is exported from where on, unless an earlier run has done it."""
+        self._segments = segments
         self.now = footing_of(segments)
         self.ground = Ground(segments, self.now)
         if self.next_offset is None:
@@ -50,7 +52,7 @@ class Passed:
         """Go on to a record; damage behind the one before it has taken the offsets between them."""
         lost = Range(before + 1, offset - 1)
         if self.behind and lost:
-            self.left_out.append(LeftOut(lost, tuple(self.behind)))
+            self.left_out.append(LeftOut.of(lost, self.behind, self._segments))
         self.behind.clear()
 
     def last_batch(self) -> ReadBatch | None:

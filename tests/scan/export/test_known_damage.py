@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from streaming import finish
 
 import kafkajit
 import kafkajit.testing as kt
@@ -136,3 +137,15 @@ def test_damage_that_is_too_long_to_be_compared_is_read_again(log: Path) -> None
     assert export() == export() == []
     log.write_bytes(PLAIN + large + AFTER)
     assert export() == [MENDED]
+
+
+def test_the_rest_of_a_segment_that_was_cut_is_named_when_it_comes(log: Path) -> None:
+    log.write_bytes(PLAIN + GOOD[:-40])
+    later = log.with_name(f"{20:020}.log")
+    later.write_bytes(AFTER)
+    finish(log.parent)
+    assert len(run(log).gaps) == 1
+    assert run(log).lost == []
+    log.write_bytes(PLAIN + GOOD)
+    (lost,) = run(log).lost
+    assert lost == MENDED
