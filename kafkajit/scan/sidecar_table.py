@@ -8,7 +8,9 @@ Files are read whole: the largest, an index, has 10 MiB.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +43,10 @@ logger = logging.getLogger("kafkajit")
 
 # The rows of small files go to Spark together, up to this number at a time.
 _BATCH_ROWS = 1 << 16
+# How often an index with problems is looked at that is being changed.
+_LOOKS = 4
+_PAUSE_SECONDS = 0.05
+_CHANGING_NS = 2_000_000_000
 # suffix: the kind of index, and the column that has its entries' offsets
 _INDEXES = {
     INDEX_SUFFIX: ("offsetIndex", "offset"),
@@ -122,7 +128,8 @@ def read_sidecar_files(
     rows = 0
     for split in task:
         if options.kind == INDEXES:
-            part = pa.Table.from_pylist([_index_row(split)], schema=schema)
+            row = _settled_index_row(split)
+            part = pa.Table.from_pylist([] if row is None else [row], schema=schema)
         else:
             part = _rows_of(split, schema, options)
         parts.append(part)
@@ -159,6 +166,53 @@ def _rows_of(split: SidecarSplit, schema: pa.Schema, options: ScanOptions) -> pa
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _settled_index_row(split: SidecarSplit) -> dict[str, Any] | None:
+    """The row of an index that nobody changes while it is read; None if it is deleted meanwhile.
+
+    A broker writes a batch before its entries, cuts preallocated zeros off, and replaces a log and
+    its indexes one after the other. So a problem has to be there when both are looked at again.
+    """
+    row = None
+    for look in range(_LOOKS):
+        if look:
+            time.sleep(_PAUSE_SECONDS)
+        before = _state(split)
+        try:
+            row = _index_row(split)
+        except FileNotFoundError:
+            row = None
+            continue
+        is_old = before == _state(split) and all(
+            one is None or time.time_ns() - one.modified_ns > _CHANGING_NS for one in before
+        )
+        if not row["problems"] or is_old:
+            break
+    if row is None:
+        logger.info("%s: deleted meanwhile", split.file.path)
+    return row
+
+
+class _FileState(NamedTuple):
+    """The state of a local file: another one means another content."""
+
+    inode: int
+    size: int
+    modified_ns: int
+
+
+def _state(split: SidecarSplit) -> list[_FileState | None]:
+    """The states of an index and its log; None for those that are gone, or not on this machine."""
+    states: list[_FileState | None] = []
+    for file in (split.file, split.log):
+        state = None
+        if file is not None and file.is_local:
+            with suppress(FileNotFoundError):
+                now = Path(file.key).stat()
+                state = _FileState(now.st_ino, now.st_size, now.st_mtime_ns)
+        states.append(state)
+    return states
 
 
 def _index_row(split: SidecarSplit) -> dict[str, Any]:

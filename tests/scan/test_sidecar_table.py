@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from corpus import DATA, rows_of
-from scanning import far_away, options_of, read_rows, read_table, write_partition
+from scanning import copied, far_away, options_of, read_rows, read_table, write_partition
+from streaming import finish
 
 import kafkajit
 import kafkajit.testing as kt
@@ -367,6 +368,43 @@ def test_an_index_is_held_against_the_log_beside_it(
         assert (timestamps["entries"], timestamps["lastOffset"]) == (2, 9)
         assert timestamps["problems"] == 2
         assert timestamps["problem"] == "entry 0: its batch's largest timestamp is another"
+
+
+@pytest.fixture
+def being_written(tmp_path: Path) -> Path:
+    """A .txnindex of a broker that does not have its entries yet, beside its log."""
+    folder = copied(DATA / "v2" / "transactions-0", tmp_path)
+    (index,) = (path for path in folder.glob("*.txnindex") if path.stat().st_size)
+    index.write_bytes(b"")
+    return index
+
+
+def problems_of(index: Path) -> list[str | None]:
+    rows = read_rows(index.parent, kind="indexes")
+    return [row["problem"] for row in rows if row["suffix"] == ".txnindex"]
+
+
+def test_an_index_that_a_broker_writes_meanwhile_is_looked_at_again(
+    being_written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = (DATA / "v2" / "transactions-0" / being_written.name).read_bytes()
+    monkeypatch.setattr("time.sleep", lambda _: being_written.write_bytes(whole))
+    assert problems_of(being_written) == [None]
+
+
+def test_an_index_that_nobody_changes_is_looked_at_once(
+    being_written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish(being_written.parent)
+    monkeypatch.setattr("time.sleep", None)
+    assert problems_of(being_written) == ["the index lacks this aborted transaction"]
+
+
+def test_an_index_that_a_broker_deletes_meanwhile_has_no_row(
+    being_written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: being_written.unlink(missing_ok=True))
+    assert problems_of(being_written) == []
 
 
 def test_several_locations_are_one_table(tmp_path: Path) -> None:
