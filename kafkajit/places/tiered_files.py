@@ -232,6 +232,10 @@ def _files_of(objects: SegmentObjects, keys: PrivateKeys) -> list[TieredFile]:
     """The files of one segment."""
     described = objects.get(MANIFEST)
     if described is None:
+        if not objects[LOG].size:
+            raise RemoteStorageError(
+                "the object is empty, and brokers copy no empty segment", path=objects[LOG].path
+            )
         epochs = objects.get(_SUFFIXES["leaderEpoch"])
         return [replace(_tiered(file, keys, None), epochs=epochs) for file in objects.values()]
     log = objects[LOG]

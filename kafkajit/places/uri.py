@@ -75,7 +75,7 @@ def uri_of(location: str) -> re.Match[str] | None:
         if not uri["host"]:
             raise ValueError(
                 f"{without_secrets(uri)} has no bucket: write the URI as in "
-                f"{uri['scheme']}://bucket/folder"
+                f"{uri['scheme']}://bucket/folder (a Path drops a slash of a URI, so pass a str)"
             )
         if uri["query"] and not uri["query"].startswith("?"):
             raise ValueError(

@@ -340,6 +340,19 @@ def test_a_copy_without_its_last_object_is_left_out(
     assert f"{stems[1].name}: not read, its copy to tiered storage is not finished" in caplog.text
 
 
+def test_an_empty_object_of_a_segment_is_an_error_that_names_it(tmp_path: Path) -> None:
+    folder = tmp_path / f"{TOPIC}-0-{TOPIC_ID}"
+    folder.mkdir()
+    for base, log in zip(BASES[:2], LOGS, strict=False):
+        stem = folder / f"{base:020}-{base:022}"
+        stem.with_suffix(".log").write_bytes(log.read_bytes() if base else b"")
+        stem.with_suffix(".snapshot").touch()
+    with pytest.raises(RemoteStorageError, match=f"object is empty, .* in .*{0:020}-{0:022}.log"):
+        read_table(tmp_path)
+    with pytest.raises(RemoteStorageError, match="object is empty"):
+        kafkajit.restore(tmp_path, tmp_path / "kafka")
+
+
 def test_a_segment_that_was_copied_twice_is_read_once(tmp_path: Path) -> None:
     folder = write_tier(tmp_path)
     copied = LOGS[1].read_bytes()
