@@ -7,7 +7,13 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
-from kafkajit.format.log_path import DELETED_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from kafkajit.format.log_path import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+)
 from kafkajit.log.missing_offsets import COMPACTED_TOPICS, Evidence
 from kafkajit.state.checkpoints import (
     CLEANER_OFFSETS,
@@ -21,9 +27,9 @@ from kafkajit.storage.source import as_bytes
 
 REMOTE_INDEXES = "remote-log-index-cache"  # in log.dirs of a broker with tiered storage
 _DIGITS = 20
-# Entries of offset and time indexes, whose modules load kernels.
-_ENTRY, _TIME_ENTRY = struct.Struct(">ii"), struct.Struct(">qi")
-_INDEX_NAME = re.compile(r"\d{20}\.(?:index|timeindex)", re.ASCII)
+# Entries of indexes, whose modules load kernels.
+_ENTRY, _TIME_ENTRY, _TXN_ENTRY = map(struct.Struct, (">ii", ">qi", ">hqqqq"))
+_INDEX_NAME = re.compile(r"\d{20}(\.(?:index|timeindex|txnindex))", re.ASCII)
 
 
 def take_evidence(
@@ -68,11 +74,10 @@ def take_evidence(
                 # A log that was cut inside of a batch ends before its snapshot's offset.
                 evidence.ends.append((last + 1, name))
         elif _INDEX_NAME.fullmatch(name) and not sizes.get(name[:_DIGITS] + LOG_SUFFIX):
-            is_of_times = name.endswith(TIME_INDEX_SUFFIX)
-            last = (_last_timed if is_of_times else _last_indexed)(read(name))
+            base_offset = int(name[:_DIGITS])
+            last = _LAST[name[_DIGITS:]](read(name), base_offset)
             if last is not None:
-                base_offset = int(name[:_DIGITS])
-                evidence.indexed.append((base_offset, base_offset + last, name))
+                evidence.indexed.append((base_offset, last, name))
     # A snapshot of a broker's stop inside of a segment stays when that one is deleted.
     begin = min((offset for offset, name in evidence.starts if name == LEADER_EPOCHS), default=0)
     evidence.starts = [one for one in evidence.starts if one[0] >= begin]
@@ -106,16 +111,16 @@ def _epoch_starts(content: bytes) -> Iterator[int]:
         return
 
 
-def _last_indexed(content: bytes) -> int | None:
-    """The last offset in an index, behind its base offset; None if it has no entries."""
+def _last_indexed(content: bytes, base_offset: int) -> int | None:
+    """The last offset in an index; None if it has no entries."""
     if not content.strip(b"\0"):  # the rest is preallocated
         return None
     offsets = [offset for offset, _ in _ENTRY.iter_unpack(content[: len(content) // 8 * 8])]
-    return max(offsets, default=0)
+    return base_offset + max(offsets, default=0)
 
 
-def _last_timed(content: bytes) -> int | None:
-    """The last offset in a time index, behind its base offset; None if it has none or is damaged.
+def _last_timed(content: bytes, base_offset: int) -> int | None:
+    """The last offset in a time index; None if it has none or is damaged.
 
     A broker adds an entry only if its time is later, and its offset not before the last one's.
     """
@@ -129,7 +134,26 @@ def _last_timed(content: bytes) -> int | None:
         if timestamp <= before[0] or offset < before[1]:
             return None
         before = timestamp, offset
-    return before[1] if entries else None
+    return base_offset + before[1] if entries else None
+
+
+def _last_aborted(content: bytes, base_offset: int) -> int | None:
+    """The offset of the last marker in a transaction index; None if it has none or is damaged."""
+    last = base_offset - 1
+    for version, _, first, marker, _ in _TXN_ENTRY.iter_unpack(
+        content[: len(content) // _TXN_ENTRY.size * _TXN_ENTRY.size]
+    ):
+        if version != 0 or not first < marker or marker <= last:
+            return None
+        last = marker
+    return last if last >= base_offset else None
+
+
+_LAST = {
+    INDEX_SUFFIX: _last_indexed,
+    TIME_INDEX_SUFFIX: _last_timed,
+    TXN_INDEX_SUFFIX: _last_aborted,
+}
 
 
 def _last_produced(content: bytes) -> int | None:

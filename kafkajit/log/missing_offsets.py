@@ -144,7 +144,9 @@ def _between(
             text = f"{_offsets(first, last)} before the first batch of {segment.name}"
         if indexes:
             verb = "has" if len(indexes) == 1 else "have"
-            text += f", but {' and '.join(indexes)} {verb} entries"
+            *others, final = indexes
+            listed = f"{', '.join(others)} and {final}" if others else final
+            text += f", but {listed} {verb} entries"
             yield Missing(first, last, True, text)
         elif why_cleaned is None:
             text += ", and nothing tells that the log was compacted"

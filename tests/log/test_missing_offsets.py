@@ -198,6 +198,28 @@ def test_the_time_index_of_an_empty_log_is_evidence_if_it_is_in_order(
     assert torn.indexed == []
 
 
+@pytest.mark.parametrize(
+    ("entries", "last"),
+    [
+        ([(0, 7, 20, 24, 20)], 24),
+        ([(0, 7, 3, 24, 20), (0, 8, 21, 30, 20)], 30),
+        ([(0, 7, 3, 24, 20), (0, 8, 21, 24, 20)], None),
+        ([(1, 7, 20, 24, 20)], None),
+        ([(0, 7, 24, 20, 20)], None),
+        ([(0, 7, 3, 12, 20)], None),  # its markers are before the segment
+        ([], None),
+    ],
+)
+def test_the_transaction_index_of_an_empty_log_is_evidence_if_it_is_in_order(
+    entries: list[tuple[int, ...]], last: int | None
+) -> None:
+    name = "00000000000000000020.txnindex"
+    content = b"".join(struct.pack(">hqqqq", *entry) for entry in entries) + b"torn"
+    log = {name.replace(".txnindex", ".log"): 0}
+    found = take_evidence({name: len(content)} | log, {name: content}.__getitem__, {})
+    assert found.indexed == ([] if last is None else [(20, last, name)])
+
+
 def test_compaction_and_tiers_are_known_from_checkpoints_topics_and_configs() -> None:
     def taken(topic: str = "orders", cleaner: int | None = None, **more: bool) -> Evidence:
         return take_evidence({}, FILES.__getitem__, {CLEANER_OFFSETS: cleaner}, topic=topic, **more)

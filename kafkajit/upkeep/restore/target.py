@@ -12,6 +12,8 @@ from kafkajit.change.journal import READY
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.change.partitions import interrupted_in
 from kafkajit.format.log_path import LOG_SUFFIX, is_segment_file, partition_of
+from kafkajit.log.log import Log
+from kafkajit.log.missing_segments import missing_around
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
@@ -56,6 +58,9 @@ class Target:
         obstacle, is_empty = "it is there already", False
         if set(logs) == {_FIRST_LOG} and not logs[_FIRST_LOG].stat().st_size:
             obstacle, is_empty = "it is there already, with an empty log", True
+            had = _records_before(folder)
+            if had is not None:
+                obstacle, is_empty = f"its log is empty, but {had}", False
         return cls(folder, topic_id, obstacle, is_empty_log=is_empty)
 
     def clear(self, change: Change) -> None:
@@ -79,6 +84,14 @@ class Target:
                 # A broker deletes a log that ends before its start.
                 goes_back = wanted is None or wanted < (offsets.offset or 0)
                 change.new(offsets.path, first=goes_back).write_bytes(content)
+
+
+def _records_before(folder: Path) -> str | None:
+    """A reason to believe that an empty log has had records, by the files beside it, or None."""
+    for missing in missing_around(Log(folder).segments):
+        return missing.text
+    start = PartitionOffsets(folder, START_OFFSETS).offset or 0
+    return f"{START_OFFSETS} says that it begins at offset {start}" if start > 0 else None
 
 
 def check_targets(targets: list[Target], *, into_existing: bool) -> None:

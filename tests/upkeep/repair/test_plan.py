@@ -506,8 +506,10 @@ def test_records_that_only_an_index_still_knows_are_told(folder: Path) -> None:
     (partition,) = repair(folder).partitions
     assert [one.text for one in partition.missing] == [
         f"offsets 10 to 19 are missing between {log_name(10)} and {log_name(20)}, but "
-        f"{log_name(10, '.index')} and {log_name(10, '.timeindex')} have entries"
+        f"{log_name(10, '.index')}, {log_name(10, '.timeindex')} and {log_name(10, '.txnindex')} "
+        "have entries"
     ]
+    (folder / log_name(10, ".txnindex")).unlink()
     for base in (10, 20):
         (folder / log_name(base, ".timeindex")).unlink()
     (folder / log_name(20)).unlink()

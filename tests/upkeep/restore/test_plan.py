@@ -639,6 +639,33 @@ def test_a_log_with_records_is_never_replaced(backup: Path, tmp_path: Path) -> N
         log.touch()
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (f"{0:020d}.index", b"\0\0\0\7\0\0\0\1", "offsets 0 to 7 are missing"),
+        (f"{0:020d}.timeindex", b"\0" * 7 + b"\1\0\0\0\7", "offsets 0 to 7 are missing"),
+        (f"{0:020d}.txnindex", kt.transaction_index([(7, 0, 7, 0)]), "offsets 0 to 7 are missing"),
+        (f"{4:020d}.index", b"\0\0\0\3\0\0\0\1", "offsets 0 to 7 are missing"),
+        (
+            f"{8:020d}.snapshot",
+            kt.producer_snapshot([kt.Producer(7, last_offset=7)]),
+            "offsets 0 to 7 are missing",
+        ),
+        ("leader-epoch-checkpoint", b"0\n2\n0 0\n1 8\n", "offsets 0 to 7 are missing"),
+        ("../replication-offset-checkpoint", b"0\n1\norders 0 8\n", "0 to 7 are missing"),
+        ("../recovery-point-offset-checkpoint", b"0\n1\norders 0 8\n", "0 to 7 are missing"),
+        (f"../{STARTS}", b"0\n1\norders 0 8\n", f"{STARTS} says that it begins at offset 8"),
+    ],
+)
+def test_an_empty_log_that_has_had_records_is_never_replaced(
+    name: str, content: bytes, words: str, backup: Path, tmp_path: Path
+) -> None:
+    folder = empty_log(tmp_path / "kafka")
+    (folder / name).write_bytes(content)
+    with pytest.raises(FileExistsError, match=f"not overwritten: its log is empty, but .*{words}"):
+        kafkajit.restore(backup, tmp_path / "kafka", into_existing_topics=True)
+
+
 def test_a_log_that_a_broker_fills_after_the_plan_is_not_replaced(
     backup: Path, tmp_path: Path
 ) -> None:
