@@ -88,7 +88,7 @@ def find_missing(
         return []
     names = sorted([one.base_offset for one in segments] + [base for base, *_ in evidence.indexed])
     segments = sorted(_named(one, names) for one in segments)
-    found = [*_before(segments, evidence)]
+    found = [*missing_before(segments, evidence)]
     why = evidence.why_cleaned
     if why is None and has_holes:
         why = "segments have gaps inside, as after compaction or salvage"
@@ -107,7 +107,8 @@ def _named(segment: Extent, names: Sequence[int]) -> Extent:
     return segment
 
 
-def _before(segments: Sequence[Extent], evidence: Evidence) -> Iterator[Missing]:
+def missing_before(segments: Sequence[Extent], evidence: Evidence) -> Iterator[Missing]:
+    """The offsets that a log lacks at its start, if there are any."""
     begin = segments[0].base_offset
     starts = [*evidence.starts, *((first, name) for first, _, name in evidence.indexed)]
     earlier = [(max(offset, 0), name) for offset, name in starts if offset < begin]

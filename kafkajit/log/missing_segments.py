@@ -11,11 +11,19 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
 from kafkajit.log.live_segments import as_now, listed_again
-from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing, missing_behind
+from kafkajit.log.missing_offsets import (
+    Evidence,
+    Extent,
+    Missing,
+    find_missing,
+    missing_before,
+    missing_behind,
+)
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_end import begins_with_hole, end_of
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.state.checkpoints import NAMES, parse_offsets
+from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
 
@@ -48,15 +56,19 @@ def missing_between(segments: Sequence[Segment]) -> list[Missing]:
 def missing_around(segments: Sequence[Segment]) -> list[Missing]:
     """The offsets that files beside a partition know of, before its first segment or at its end.
 
-    Nothing is known of partitions in a bucket: each of them would take several requests.
+    Nothing is known of partitions in a bucket alone: each of them would take several requests.
     """
+    every = [*segments, *(copy for segment in segments for copy in segment.copies)]
+    brokers = [one for one in every if not isinstance(one.log, TieredFile)]
     names = {segment.path.suffix for segment in segments}
-    folders = {segment.log.folder for segment in segments}
-    is_local = all(segment.log.is_local for segment in segments)
-    if names != {LOG_SUFFIX} or len(folders) > 1 or not is_local or _has_tiered(segments):
+    is_local = brokers and all(segment.log.is_local for segment in brokers)
+    if names != {LOG_SUFFIX} or not is_local or len({one.log.folder for one in brokers}) > 1:
         return []
     try:
-        return MissingSegments(segments[0].log.beside()).around(segments)
+        missing = MissingSegments(brokers[0].log.beside())
+        if _has_tiered(segments):
+            return missing.around_both(segments, brokers[0])
+        return missing.around(segments)
     except (OSError, EOFError, KafkaJitError) as error:
         logger.info("%s: %s", segments[0].log.path, error)
         return []  # a broker has changed the folder meanwhile
@@ -218,6 +230,23 @@ class MissingSegments:
             if one.is_trouble
             and ((has_first and one.last < first) or (has_last and one.first >= behind))
         ]
+
+    def around_both(self, segments: Sequence[Segment], brokers: Segment) -> list[Missing]:
+        """The same of a log whose first segments are in tiered storage, and others in a folder.
+
+        A broker keeps the leader epochs of all of them.
+        """
+        evidence = self._evidence(brokers)
+        # Its own files begin where those of its folder do.
+        evidence.starts = [one for one in evidence.starts if one[1] == LEADER_EPOCHS]
+        evidence.indexed, evidence.tiered, evidence.is_being_deleted = [], None, False
+        first = segments[0].base_offset
+        found = [*missing_before([Extent(first, first, first)], evidence)]
+        now = _end_now(brokers)
+        if now is not None:
+            tiered = (one.offsets.last for one in segments if isinstance(one.log, TieredFile))
+            found += missing_behind(max(now, *(last + 1 for last in tiered)), evidence)
+        return found
 
     def tell_of_cleaning(self, first: Segment) -> bool:
         """Whether the files beside a partition's first segment tell that its log is compacted."""

@@ -97,8 +97,19 @@ def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list
         is_whole = kept == copy.offsets
         found.append(_Copy(replace(copy.segment, cut=ALL if is_whole else kept), kept))
         covered = kept.last
-    found = list(_with_neighbours(found))
-    return [_with_copies(copy, hidden) for copy in found] or list(segments[:1])
+    read = [_with_copies(copy, hidden) for copy in _with_neighbours(found)]
+    return [*read, *_empty_end(segments, covered)] or list(segments[:1])
+
+
+def _empty_end(segments: Sequence[Segment], covered: int) -> list[Segment]:
+    """The segment in which a broker's log ends, if it is empty and behind all others.
+
+    The files beside it may know of records that it should have.
+    """
+    brokers = [one for one in segments if not isinstance(one.log, TieredFile)]
+    last = max(brokers, key=lambda one: one.base_offset, default=None)
+    is_end = last is not None and not last.log.size and last.base_offset > covered
+    return [last] if last is not None and is_end else []
 
 
 def _with_neighbours(found: Sequence[_Copy]) -> Iterator[_Copy]:
