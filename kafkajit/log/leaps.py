@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.log.footing import ReadBatch
-from kafkajit.log.missing_segments import is_compacted
+from kafkajit.log.missing_segments import may_have_hole
 from kafkajit.log.positions import Believed, IndexEntries, believe, headers
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import lacks_records
@@ -56,7 +56,7 @@ class Leaps:
             return False
         if known.leap != self._judged:
             end = replace(segments[-1], log=replace(log, size=known.position))
-            is_usual = _was_cleaned(log, known.leap) or is_compacted([*segments[:-1], end])
+            is_usual = _was_cleaned(log, known.leap) or may_have_hole([*segments[:-1], end])
             self._judged, self._is_usual = known.leap, is_usual
         return self._is_usual
 

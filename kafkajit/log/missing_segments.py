@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
@@ -74,13 +76,12 @@ def missing_around(segments: Sequence[Segment]) -> list[Missing]:
         return []  # a broker has changed the folder meanwhile
 
 
-def is_compacted(segments: Sequence[Segment]) -> bool:
-    """Whether a log may have holes: a broker compacts it or has done so, or there are others."""
+def may_have_hole(segments: Sequence[Segment]) -> bool:
+    """Whether a log may have a hole behind these segments: it was compacted, or has others."""
     if any(segment.path.suffix != LOG_SUFFIX for segment in segments):
         return True
-    return MissingSegments(segments[0].log.beside()).tell_of_cleaning(segments[0]) or _has_holes(
-        segments
-    )
+    missing = MissingSegments(segments[0].log.beside())
+    return missing.tell_of_cleaning(segments[0]) or _has_holes(segments, is_followed=True)
 
 
 def _between(segments: Sequence[Segment]) -> list[Missing]:
@@ -316,24 +317,34 @@ def _is_trouble(found: Sequence[Missing]) -> bool:
     return any(one.is_trouble for one in found)
 
 
-def _has_holes(segments: Sequence[Segment]) -> bool:
-    """Whether offsets are missing between or in the batches of any segment."""
+def _has_holes(segments: Sequence[Segment], *, is_followed: bool = False) -> bool:
+    """Whether offsets are missing between or in the batches of any segment.
+
+    Those before the last batch do not count unless another one follows: its base offset may be
+    wrong.
+    """
     from kafkajit.records.batches import lacks_records  # it loads kernels
     from kafkajit.walk.damage import DROPMALFORMED
     from kafkajit.walk.walk import Walk
 
+    end = next((one for one in reversed(segments) if one.log.size and not is_followed), None)
     for segment in segments:
         behind: int | None = None
+        is_behind_hole = False  # the last batch so far
         try:
             for batches in Walk(segment.log.open(), mode=DROPMALFORMED).framed():
                 firsts, behinds = batches.field("baseOffset"), batches.last_offset + 1
-                if behind is not None and firsts[0] > behind:
+                starts = np.append(firsts[0] if behind is None else behind, behinds[:-1])
+                are_behind = firsts > starts
+                if is_behind_hole or are_behind[:-1].any() or lacks_records(batches):
                     return True
-                if (firsts[1:] > behinds[:-1]).any() or lacks_records(batches):
+                if batches.has_delete_horizon.any():
                     return True
-                behind = int(behinds[-1])
+                is_behind_hole, behind = bool(are_behind[-1]), int(behinds[-1])
                 if not segment.log.is_local and batches.end[-1] >= _LOOKED_AT:
                     break
         except (OSError, EOFError, KafkaJitError):
-            continue
+            pass
+        if is_behind_hole and segment is not end:
+            return True
     return False

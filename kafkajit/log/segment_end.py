@@ -141,7 +141,10 @@ def plain_end(segment: Segment) -> End | None:
 
 
 def begins_with_hole(segment: Segment) -> bool:
-    """Whether offsets are missing between or in the first batches of a local log of v2."""
+    """Whether offsets are missing between or in the first batches of a local log of v2.
+
+    Those before the last batch do not count: its base offset may be wrong.
+    """
     if segment.log.filesystem is not None or segment.path.suffix != LOG_SUFFIX:
         return False
     position, behind = 0, None
@@ -156,9 +159,10 @@ def begins_with_hole(segment: Segment) -> bool:
                     return False
                 if header.records <= header.last_offset_delta:
                     return True
-                if behind is not None and header.base_offset > behind:
-                    return True
+                is_behind_hole = behind is not None and header.base_offset > behind
                 position, behind = position + header.size, header.last_offset + 1
+                if is_behind_hole and position < segment.log.size:
+                    return True
     except OSError:
         pass  # the other way reports it
     return False

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
+from partitions import data, log_name
 
 import kafkajit.testing as kt
+from kafkajit import Log
 from kafkajit.log.evidence import add_configs, take_evidence
 from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
+from kafkajit.log.missing_segments import missing_between
 from kafkajit.state.checkpoints import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
@@ -232,3 +236,18 @@ def test_compaction_and_tiers_are_known_from_checkpoints_topics_and_configs() ->
     assert (evidence.why_cleaned, evidence.tiered) == ("its cleanup.policy is compact,delete", None)
     add_configs(evidence, {"remote.storage.enable": "true", "cleanup.policy": "delete"})
     assert evidence.tiered is not None
+
+
+@pytest.mark.parametrize("between", [{}, {10: b""}], ids=["missing", "empty"])
+def test_a_hole_before_the_last_batch_is_no_evidence_of_compaction(
+    between: dict[int, bytes], tmp_path: Path
+) -> None:
+    ends = {0: data(0, 10), 20: data(20, 5) + data(57, 5)} | between
+    for base, content in ends.items():
+        (tmp_path / log_name(base)).write_bytes(content)
+    (gap,) = missing_between(Log(tmp_path).segments)
+    assert (gap.first, gap.last) == (10, 19)
+    for more in (data(62, 5), data(70, 5)):  # it is believed once another one follows it
+        with (tmp_path / log_name(20)).open("ab") as log:
+            log.write(more)
+        assert missing_between(Log(tmp_path).segments) == []

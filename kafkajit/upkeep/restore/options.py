@@ -13,6 +13,8 @@ from kafkajit.places.named import ALL, Named, each_name
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.state.uuid import ZERO, parse_uuid
 
+_TRANSACTIONS = "__transaction_state"
+
 
 @dataclass(frozen=True)
 class RestoreOptions:
@@ -41,6 +43,13 @@ class RestoreOptions:
                 raise ValueError(f"the ending {of} {end} is not behind the starting {of} {start}")
         if self.leader_epoch is not None and not 0 <= self.leader_epoch <= MAX_INT32:
             raise ValueError(f"leader_epoch must be 0 to {MAX_INT32}, not {self.leader_epoch}")
+        is_elsewhere = self.into_existing_topics or self.leader_epoch is not None
+        if is_elsewhere and _TRANSACTIONS in self.named.of_topics:
+            raise ValueError(
+                f"the records of {_TRANSACTIONS} have ids of producers, and in another cluster the "
+                "logs get others: leave the topic out, or restore without "
+                f"{'into_existing_topics' if self.into_existing_topics else 'leader_epoch'}"
+            )
         if self.into_existing_topics and (self.topic_ids or not self.writes_topic_ids):
             raise ValueError(
                 "an existing topic has an id: give either topic ids or into_existing_topics"

@@ -19,6 +19,11 @@ from kafkajit.upkeep.restore.options import RestoreOptions
         ({"topic_ids": {"orders": "A" * 22}}, "is not the id of a topic"),
         ({"topic_ids": {"..": "x" * 21 + "A"}}, "Topic name is invalid"),
         ({"into_existing_topics": True, "topic_ids": None}, "an existing topic has an id"),
+        ({"topics": "__transaction_state", "leader_epoch": 0}, "ids of producers, .* leader_epoch"),
+        (
+            {"partitions": "__transaction_state-3", "into_existing_topics": True},
+            "leave the topic out, or restore without into_existing_topics",
+        ),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], problem: str) -> None:
