@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,60 @@ def test_a_segment_that_is_truncated_and_written_again_while_it_is_read_ends_the
     query = started(here, failOnDataLoss="false")
     with pytest.raises(OffsetOutOfRangeError, match="0 to 9 cannot be read: the segment was trunc"):
         read_after(query, lambda: None)
+
+
+def cut_in_place(log: Path) -> None:
+    os.truncate(log, len(data(10, 5)))
+
+
+def copied_in_part(log: Path) -> None:
+    content = log.read_bytes()
+    log.unlink()
+    log.write_bytes(content[: len(content) // 2])
+
+
+@STRICTNESS
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [(Path.unlink, []), (cut_in_place, [*range(10, 15)]), (copied_in_part, [*range(10, 15)])],
+    ids=["deleted", "cut", "copied again"],
+)
+def test_a_segment_in_the_middle_that_went_is_a_loss(
+    strict: str,
+    change: Callable[[Path], None],
+    left: list[int],
+    disks: tuple[Path, Path],
+    read_after: Callable[..., list[int]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here, _ = disks
+    append(here / "orders-0", data(20, 5), base_offset=20)
+    query = started(here, failOnDataLoss=strict)
+    lost = f"offsets {10 + len(left)} to 19 are gone"
+
+    def changed() -> None:
+        change(here / "orders-0" / log_name(10))
+
+    if strict == "true":
+        with pytest.raises(OffsetOutOfRangeError, match=lost):
+            read_after(query, changed)
+    else:
+        assert read_after(query, changed) == [*range(10), *left, *range(20, 25)]
+        assert lost in caplog.text
+
+
+def test_a_partition_that_moves_while_a_segment_is_swapped_is_read_whole(
+    disks: tuple[Path, Path], read_after: Callable[..., list[int]]
+) -> None:
+    here, there = disks
+    append(here / "orders-0", data(20, 5), base_offset=20)
+    swapped = there / "orders-0" / f"{log_name(10)}.swap"
+    done = threading.Timer(0.5, lambda: swapped.rename(swapped.with_suffix("")))
+
+    def change() -> None:
+        (here / "orders-0").rename(there / "orders-0")
+        swapped.with_suffix("").rename(swapped)
+        done.start()
+
+    assert read_after(started(here, there), change) == [*range(25)]
+    done.join()

@@ -22,6 +22,7 @@ from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.footing import Footing, ReadBatch
+from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.positions import IndexEntries, headers
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.packing import packed, task_share
@@ -172,14 +173,13 @@ def _stands_in(held: LiveFile, split: Split) -> bool:
 
 def _again(split: Split, options: StreamOptions) -> list[Split]:
     """The offsets of a split in the files that have its file's place now, which are open."""
-    first, last = split.offsets
     now = _now(split, options)
     if now is None:
-        _report_loss(split, first, last, options)
+        _report_loss(split, *split.offsets, options)
         return []
-    partition, begins, ends = now
+    partition, lost = now
     found = []
-    for piece in partition.pieces(begins, ends):
+    for piece in partition.pieces(split.offsets.first, _common_end(partition, split)):
         log = piece.segment.log
         held = log.held() if isinstance(log, LiveFile) else log
         if held is None:
@@ -187,26 +187,36 @@ def _again(split: Split, options: StreamOptions) -> list[Split]:
         offsets = split.selection.offsets & piece.offsets
         selection = replace(split.selection, offsets=offsets)
         found.append(Split(held, piece.offsets, piece.start, piece.end, selection))
-    if first < begins:
-        _report_loss(split, first, begins - 1, options)
-    if ends <= last:
-        _report_loss(split, ends, last, options)
+    for offsets in lost:
+        _report_loss(split, *offsets, options)
     return found
 
 
-def _now(split: Split, options: StreamOptions) -> tuple[Partition, int, int] | None:
-    """The partition that has most of a split's offsets now, the first of these, and their end."""
+def _now(split: Split, options: StreamOptions) -> tuple[Partition, list[Range]] | None:
+    """The partition that has most of a split's offsets now, and those that it lacks."""
     best = None
     for listing in _listed_again(split, options):
         partition = Partition(listing, options)
-        end = _common_end(partition, split)
-        begins = min(max(partition.start_offset, split.offsets.first), end)
-        ends = max(min(partition.end_offset, end), begins)
-        if best is None or ends - begins > best[2] - best[1]:
-            best = partition, begins, ends
-        if (begins, ends - 1) == tuple(split.offsets):
+        lost = _lost(partition, split)
+        if best is None or _count(lost) < _count(best[1]):
+            best = partition, lost
+        if not lost:
             break
     return best
+
+
+def _lost(partition: Partition, split: Split) -> list[Range]:
+    """The offsets of a split that a partition lacks."""
+    (first, last), end = split.offsets, _common_end(partition, split)
+    begins = min(max(partition.start_offset, first), end)
+    ends = max(min(partition.end_offset, end), begins)
+    gaps = (Range(one.first, one.last) for one in missing_between(partition.segments))
+    inside = (gap & Range(begins, ends - 1) for gap in gaps)
+    return [one for one in (Range(first, begins - 1), *inside, Range(ends, last)) if one]
+
+
+def _count(ranges: Iterable[Range]) -> int:
+    return sum(last - first + 1 for first, last in ranges)
 
 
 def _common_end(partition: Partition, split: Split) -> int:
@@ -246,6 +256,6 @@ def _listed_again(split: Split, options: StreamOptions) -> Iterator[Listing]:
             continue
         if listing.is_tiered or log.folder != folder:
             is_found = True
-            yield listing
+            yield list_settled(log.folder) if listing.is_swapping else listing
     if not is_found:
         raise FileNotFoundError(errno.ENOENT, "the folder has no segment", folder)
