@@ -220,3 +220,25 @@ def test_a_partition_that_moves_while_a_segment_is_swapped_is_read_whole(
 
     assert read_after(started(here, there), change) == [*range(25)]
     done.join()
+
+
+def test_a_partition_whose_own_path_was_given_is_found_where_it_has_moved(
+    disks: tuple[Path, Path], read_after: Callable[..., list[int]]
+) -> None:
+    here, there = disks
+    query = started(here / "orders-0", there)
+    assert read_after(query, lambda: (here / "orders-0").rename(there / "orders-0")) == [*range(20)]
+
+
+def test_a_segment_whose_time_changes_while_it_is_read_is_read(
+    disks: tuple[Path, Path], read_after: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, _ = disks
+    read_task = kafkajit.scan.stream.tasks.read_task
+
+    def touching(*given: Any) -> Iterator[pa.RecordBatch]:
+        yield from read_task(*given)
+        (here / "orders-0" / log_name(0)).touch()
+
+    monkeypatch.setattr(kafkajit.scan.stream.tasks, "read_task", touching)
+    assert read_after(started(here), lambda: None) == [*range(20)]

@@ -42,10 +42,16 @@ _LOOKS = 3
 
 
 class Folders:
-    """The folders of the partitions that a stream reads."""
+    """The folders of the partitions that a stream reads.
 
-    def __init__(self, options: ScanOptions, topics: Collection[str] = ()) -> None:
+    A path that does not exist is an error, unless it `may_lack_paths`.
+    """
+
+    def __init__(
+        self, options: ScanOptions, topics: Collection[str] = (), *, may_lack_paths: bool = False
+    ) -> None:
         self._options = options
+        self._may_lack_paths = may_lack_paths
         self._wanted = of_topics(topics) if topics else None
         self._known: dict[str, Listing] = {}  # folders of this machine
         self._tier = Tier(options)
@@ -139,6 +145,8 @@ class Folders:
                 "log.dirs folder that holds such folders"
             ) from None
         except FileNotFoundError:
+            if self._may_lack_paths:
+                return
             raise FileNotFoundError(f"there is nothing at {path}") from None
         except PermissionError as error:
             if self._options.failed is None:

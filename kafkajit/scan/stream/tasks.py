@@ -43,6 +43,7 @@ logger = logging.getLogger("kafkajit")
 # How often a folder is listed again because files are gone before they have been read.
 _ATTEMPTS = 9
 _PAUSE_SECONDS = 0.02
+_COMPARED = 4 << 10
 _ELSEWHERE = -1  # the position of a batch in a later segment
 
 
@@ -116,8 +117,9 @@ def _rows(task: list[Split], schema: pa.Schema, options: StreamOptions) -> Itera
     for planned in task:
         for split in _current(planned, options):
             try:
+                before = _last_bytes(split)
                 yield from read_task([split], schema, options.scan)
-                if isinstance(split.file, LiveFile) and not _stands_in(split.file, split):
+                if _last_bytes(split) != before:
                     raise EOFError
             except EOFError as error:
                 raise OffsetOutOfRangeError(
@@ -126,6 +128,14 @@ def _rows(task: list[Split], schema: pa.Schema, options: StreamOptions) -> Itera
                     path=split.file.path,
                     advice="start the query again",
                 ) from error
+
+
+def _last_bytes(split: Split) -> bytes:
+    """The last bytes of a stretch of a file that a broker may truncate and write again."""
+    if not isinstance(split.file, LiveFile):
+        return b""
+    start = max(split.start, split.end - _COMPARED)
+    return split.file.read(start, split.end - start)
 
 
 def _report_loss(split: Split, first: int, last: int, options: StreamOptions) -> None:
@@ -248,7 +258,8 @@ def _listed_again(split: Split, options: StreamOptions) -> Iterator[Listing]:
         yield here
     elsewhere = []
     with suppress(FileNotFoundError):
-        elsewhere = Folders(options.scan, [place.topic] if place.topic else ()).refresh()
+        topics = [place.topic] if place.topic else ()
+        elsewhere = Folders(options.scan, topics, may_lack_paths=True).refresh()
     is_found = here is None or bool(here.segments)
     for listing in elsewhere:
         log = listing.segments[0].log if listing.segments else None
