@@ -190,7 +190,8 @@ def _begins_before(segment: Segment, position: int, end: int) -> bool:
     """Whether a segment has batches at its beginning that end before a position.
 
     It has them if it overlaps the segments before it, or has the name of another one. A base offset
-    may be damaged, so its first two batches have to agree.
+    may be damaged, so its first two batches have to agree, and a single one must not have the
+    offset in the segment's name but for one bit.
 
     Args:
         segment: one of a partition's.
@@ -208,7 +209,8 @@ def _begins_before(segment: Segment, position: int, end: int) -> bool:
         if head is None:
             break
         offset, length = head
-        if offset >= position:
+        is_alone = start == 0 and LOG_OVERHEAD + length >= segment.log.size
+        if offset >= position or (is_alone and (offset ^ base).bit_count() == 1):
             return False
         start += LOG_OVERHEAD + length
     return start > 0

@@ -19,7 +19,13 @@ from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.log.footing import ReadBatch
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches, frame
-from kafkajit.records.offset_order import has_messages, misplaced, offsets_of, wrong_in
+from kafkajit.records.offset_order import (
+    has_messages,
+    is_below_name,
+    misplaced,
+    offsets_of,
+    wrong_in,
+)
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.source import Bytes, Int64s, Mask, as_bytes
 from kafkajit.storage.stored_file import StoredFile
@@ -147,8 +153,8 @@ def _grown(
             lasts = np.insert(lasts, 0, known.last.last_offset)
         before = without_leap or known
         last = before.offset - 1 if before.last is not None or before.position == 0 else None
-        if before.last is None and last is not None and firsts[0] <= last:
-            last = None  # it begins before the offset in its name
+        if before.last is None and last is not None and not is_below_name(firsts, lasts, last + 1):
+            last = None if firsts[0] <= last else last  # it may have another segment's name
         wrong = misplaced(firsts, lasts, last)
         if without_leap is not None and wrong[0]:
             known = without_leap

@@ -40,6 +40,7 @@ class OffsetOrder:
         self._path = path
         first = None if between.first == MIN_INT64 else between.first
         self._is_by_name = first is None and base is not None
+        self._base = base  # until the first batch has been compared with it
         first = base if first is None else first
         self._last = None if first is None else first - 1
         self._maximum = between.last
@@ -58,17 +59,19 @@ class OffsetOrder:
         """A run in parts, each with the batch behind it that does not fit, or None."""
         batches = framing.batches
         if has_messages(batches) or not len(batches):
-            self._last = self._last_batch = None
+            self._last = self._last_batch = self._base = None
             yield framing, None
             return
-        wrong = self._wrong(batches, content, framing.position)
+        wrong, is_below = self._wrong(batches, content, framing.position)
         firsts, lasts = offsets_of(batches)
         start, before = 0, self._last
         for row in np.flatnonzero(wrong).tolist():
             before = int(lasts[row - 1]) if row > start else before
             position, after = int(batches.position[row]), firsts[row + 1 :][~wrong[row + 1 :]]
+            behind = int(after[0]) if after.size else self._behind
+            name = self._base if row == 0 and is_below else None
             error = CorruptRecordError(
-                misfit(before, int(after[0]) if after.size else self._behind),
+                misfit(before, behind, name),
                 path=self._path,
                 position=position,
                 base_offset=int(firsts[row]),
@@ -77,20 +80,25 @@ class OffsetOrder:
             yield part, Misplaced(error, int(batches.end[row]))
             start = row + 1
         yield replace(framing, batches=batches[start:]), None
+        self._base = None
         if not wrong.all():  # and whoever reads it has not gone on elsewhere
             self._last_batch = batches[~wrong][-1:]
             self._last = int(self._last_batch.last_offset[0])
 
-    def _wrong(self, batches: Batches, content: Bytes, position: int) -> Mask:
-        """The batches of a run that do not fit; two behind it tell about its end."""
+    def _wrong(self, batches: Batches, content: Bytes, position: int) -> tuple[Mask, bool]:
+        """Batches of a run that do not fit, and whether the name of the log tells so of the first.
+
+        Two batches behind the run tell about its end.
+        """
         firsts, lasts = offsets_of(batches)
         last, ahead = self._last, frame(content, position, max_records=1).batches[:1]
         is_behind = (
             not len(ahead) or has_messages(ahead) or ahead.header["baseOffset"][0] > lasts[-1]
         )
-        is_before = firsts[-1] <= self._maximum
+        is_below = self._is_below_name(batches, ahead)
+        is_before = firsts[-1] <= self._maximum and not is_below
         if is_behind and is_before and grow(firsts, lasts, last):
-            return np.zeros(len(batches), dtype=np.bool_)
+            return np.zeros(len(batches), dtype=np.bool_), False
         if self._last_batch is None:
             if self._is_by_name and last is not None and firsts[0] <= last:
                 last = None  # the segment begins before the offset in its name
@@ -103,14 +111,42 @@ class OffsetOrder:
             known.append(ahead)
             ahead = frame(content, int(ahead.end[0]), max_records=1).batches[:1]
         wrong = wrong_in(known, content, last)
+        wrong[0] |= is_below
         if firsts.max() > self._maximum:
             wrong |= (firsts > self._maximum) & batches.is_valid(content)
-        return wrong
+        return wrong, is_below
+
+    def _is_below_name(self, batches: Batches, ahead: Batches) -> bool:
+        """Whether the first batch of a segment is damaged, by the offset in the segment's name."""
+        if self._base is None or has_messages(ahead):
+            return False
+        firsts, lasts = offsets_of(batches[:2])
+        if len(firsts) == 1:
+            firsts = np.append(firsts, ahead.header["baseOffset"][:1].astype(np.int64))
+        return is_below_name(firsts, lasts, self._base)
 
 
 def has_messages(batches: Batches) -> bool:
     """Whether some are messages of v0 or v1; their headers need not have their offsets."""
     return isinstance(batches, SingleMessages) or bool(batches.is_message.any())
+
+
+def is_below_name(firsts: Int64s, lasts: Int64s, base: int) -> bool:
+    """Whether a segment's first batch begins before the offset in its name, and no other does.
+
+    A file with another segment's name has several such batches, which follow each other.
+
+    >>> is_below_name(np.array([16, 22]), np.array([17, 26]), 20)  # 20 with another bit
+    True
+    >>> is_below_name(np.array([16, 18]), np.array([17, 26]), 20)
+    False
+    """
+    first, last = int(firsts[0]), int(lasts[0])
+    if first >= base:
+        return False
+    if firsts.size == 1:
+        return (first ^ base).bit_count() == 1
+    return firsts[1] != last + 1 and bool(firsts[1] > base + last - first)
 
 
 def wrong_in(runs: list[Batches], content: Bytes, last: int | None) -> Mask:
@@ -140,13 +176,17 @@ def offsets_of(batches: Batches) -> tuple[Int64s, Int64s]:
     return batches.header["baseOffset"].astype(np.int64), batches.last_offset
 
 
-def misfit(before: int | None, after: int | None) -> str:
+def misfit(before: int | None, after: int | None, name: int | None = None) -> str:
     """A line about a batch whose base offset is wrong, with the offsets around it.
+
+    `name` is the offset in the segment's name, if the batch should not begin before it.
 
     >>> misfit(39, 41)
     'The base offset does not fit between the batches around it, which end at 39 and begin at 41'
     """
     text = "The base offset does not fit"
+    if name is not None:
+        return f"{text} into its segment, which is named by offset {name}"
     if before is None:
         return text
     if after is None:

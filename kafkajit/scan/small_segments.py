@@ -22,7 +22,6 @@ from kafkajit.format.kafscale import HEAD
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.format.ranges import Range
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches, frame
 from kafkajit.records.chunk import Chunk
@@ -81,7 +80,7 @@ def read_together(
             contents[at], heads[at] = batches.tobytes(), HEAD.size
     starts = np.array([0, *accumulate(map(len, contents))], dtype=np.int64)
     content = as_bytes(b"".join(contents))
-    good = _count_of_whole(content, starts, [split.between for split in splits])
+    good = _count_of_whole(content, starts, splits)
     reader = _SmallSegmentsReader(splits, content, starts[: good + 1], heads)
     try:
         if options.kind == "batches":
@@ -104,14 +103,16 @@ def read_together(
 
 
 def _count_of_whole(
-    content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], betweens: Sequence[Range]
+    content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], splits: Sequence[Split]
 ) -> int:
     """The number of leading segments that are batches from end to end, with growing offsets.
 
-    `betweens` has the offsets between the segments around each one, as far as they are known.
+    A segment that begins before the offset in its name is not one of them.
     """
-    minimum = np.array([between.first for between in betweens])
-    maximum = np.array([between.last for between in betweens])
+    bases = [parse_log_path(split.file.path).base_offset for split in splits]
+    firsts_of = zip((split.between.first for split in splits), bases, strict=True)
+    minimum = np.array([first if base is None else max(first, base) for first, base in firsts_of])
+    maximum = np.array([split.between.last for split in splits])
     ends, last = [0], -1
     while True:
         framing = frame(content, ends[-1])
