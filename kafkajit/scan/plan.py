@@ -34,15 +34,14 @@ from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
 from kafkajit.places.location import READABLE_NAME, shown
-from kafkajit.reader import SegmentReader
 from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.scan.options import READ_COMMITTED, SERVED, ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.partitions import find_partitions
 from kafkajit.scan.predicates import Predicate, meets, wanted_by
-from kafkajit.schema import record_schema
+from kafkajit.scan.time_lookup import offset_for_timestamp, start_for_timestamp
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.damage import FAILFAST, Stretch
+from kafkajit.walk.damage import FAILFAST, Gap, Stretch
 from kafkajit.walk.selection import Selection
 from kafkajit.walk.walk import Walk
 
@@ -53,6 +52,8 @@ _INDEXED = 64 << 10
 # The bytes of local files that planning a query frames at most.
 _FRAMING_BUDGET = 16 << 30
 # No offset, behind those of any log.
+# As many batches behind another one tell whether its base offset fits.
+_WITNESSES = 2
 _BEHIND_ALL = Range(MAX_INT64, MAX_INT64 - 1)
 
 
@@ -211,7 +212,7 @@ def selection_in(partition: list[Segment], options: ScanOptions, selection: Sele
         behind = options.ending_offsets.get(path.topic, {}).get(path.partition)
     # A timestamp takes precedence over an offset, as in Spark's Kafka connector.
     if options.starting_timestamp is not None:
-        first = offset_for_timestamp(partition, options.starting_timestamp, options)
+        first = start_for_timestamp(partition, options.starting_timestamp, options)
         if first is None:
             return replace(selection, offsets=_BEHIND_ALL)
     if options.ending_timestamp is not None:
@@ -250,35 +251,16 @@ def selection_of(segment: Segment, asked: Selection) -> Selection:
     )
 
 
-def offset_for_timestamp(
-    partition: list[Segment], timestamp: int, options: ScanOptions
-) -> int | None:
-    """The first offset of a record with this timestamp or a later one."""
-    for segment in partition:
-        if not segment.may_have(Range(timestamp)):
-            continue
-        later = Selection(segment.cut, Range(timestamp))
-        start, end = OpenSegment(segment).stretch(later)
-        reader = SegmentReader(
-            segment.log.open(start, end), mode=options.mode, selection=later, start=start, end=end
-        )
-        for rows in reader.records(
-            record_schema(["offset"]),
-            check_crcs=options.check_crcs,
-            max_decompressed_bytes=options.max_decompressed_bytes,
-        ):
-            if rows.num_rows:
-                offset: int = rows["offset"][0].as_py()
-                return offset
-    return None
-
-
 def _stretches(
     segment: Segment, asked: Selection, mode: str, share: int, budget: int
 ) -> tuple[list[Stretch], int]:
     """The stretches of a segment to read, and how many bytes were framed to find them."""
     opened = OpenSegment(segment)
     whole = opened.stretch(asked) if asked.judges_rows else Stretch(0, segment.log.size)
+    if whole.end < segment.log.size:
+        # The batches behind it tell whether the base offset of its last one fits.
+        behind = opened.batches_at(whole.end)[:_WITNESSES]
+        whole = whole._replace(end=int(behind.end.max(initial=whole.end)))
     size = whole.end - whole.start
     # One task compares all batches of a KafScale segment with its footer.
     pieces = 1 if segment.path.suffix == KAFSCALE_SUFFIX else -(-size // share)
@@ -289,7 +271,7 @@ def _stretches(
             return _between([whole.start, *cuts, whole.end]), 0
     is_worth_it = pieces > 1 or not asked.is_everything
     if is_local and is_worth_it and size <= budget:
-        return _framed_stretches(segment.log, whole, asked, mode, pieces), size
+        return _framed_stretches(segment, whole, asked, mode, pieces), size
     return _between(whole), 0
 
 
@@ -314,17 +296,33 @@ def _cuts_by_index(opened: OpenSegment, whole: Stretch, pieces: int) -> list[int
 
 
 def _framed_stretches(
-    log: StoredFile, whole: Stretch, asked: Selection, mode: str, pieces: int
+    segment: Segment, whole: Stretch, asked: Selection, mode: str, pieces: int
 ) -> list[Stretch]:
     """Runs of selected batches, cut near the ends of equal pieces."""
-    source = log.open()
-    reader = Walk(source, mode=mode, start=whole.start, end=whole.end)
+    source = segment.log.open()
+    # A batch whose base offset does not fit may have any offset between those around it.
+    order = Split(segment.log, segment.offsets, *whole, asked, between=segment.between).order()
+    reader = Walk(source, mode=mode, start=whole.start, end=whole.end, order=order)
     every = replace(asked, committed=False)  # a damaged batch may look like an aborted one
     cuts = [whole.start]
     firsts: dict[int, int] = {}  # cut: where the selected batches behind it begin
     lasts: dict[int, int] = {}  # cut: where they end
+    behind, gap, was_wanted = MIN_INT64, Stretch(0, 0), False
+
+    def add_damage(before: int, is_near: bool, until: int) -> None:
+        """Add the last damage, with what is behind it, if the offsets that it had may be wanted."""
+        is_near |= was_wanted or asked.timestamps.is_everything
+        if gap.end and is_near and Range(behind, before) & asked.offsets:
+            cut = cuts[int(np.searchsorted(cuts, gap.start, side="right")) - 1]
+            firsts[cut] = min(firsts.get(cut, gap.start), gap.start)
+            lasts[cut] = max(lasts.get(cut, until), until)
+
     try:
-        for batches in reader.framed():
+        for batches in reader.headers():
+            if isinstance(batches, Gap):
+                start = gap.start if gap.end else batches.position
+                gap = Stretch(start, batches.position + batches.length)
+                continue
             source.forget(int(batches.position[0]))
             ideal = whole.start + np.arange(len(cuts), pieces) * (whole.end - whole.start) // pieces
             rows = np.searchsorted(batches.position, ideal)
@@ -332,12 +330,18 @@ def _framed_stretches(
             begins = np.isin(np.arange(len(batches)), rows)
             begins[begins] = batches[begins].is_valid(source.content)
             cuts.extend(batches.position[begins].tolist())
-            wanted = batches[every.batches(batches)]
+            are_wanted = every.batches(batches)
+            witness = int(batches.end[:_WITNESSES][-1])
+            add_damage(int(batches.field("baseOffset")[0]) - 1, bool(are_wanted[0]), witness)
+            gap, was_wanted = Stretch(0, 0), bool(are_wanted[-1])
+            behind = int(batches.last_offset[-1]) + 1
+            wanted = batches[are_wanted]
             pieces_of = np.searchsorted(cuts, wanted.position, side="right") - 1
             for piece in np.unique(pieces_of).tolist():
                 within = wanted[pieces_of == piece]
                 firsts.setdefault(cuts[piece], int(within.position[0]))
                 lasts[cuts[piece]] = int(within.end[-1])
+        add_damage(MAX_INT64, False, whole.end)
     except KafkaJitError:
         # A task will reach the same damage, and report it.
         lasts[cuts[-1]] = whole.end

@@ -23,7 +23,7 @@ from kafkajit.log.overlap_losses import Lost, lost_offsets
 from kafkajit.log.overlaps import Doubt, doubts_about
 from kafkajit.places.named import Place, nothing_of
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
-from kafkajit.scan.plan import Split, offset_for_timestamp
+from kafkajit.scan.plan import Split
 from kafkajit.scan.stream.behind import behind_from, metrics
 from kafkajit.scan.stream.folders import places_of
 from kafkajit.scan.stream.followed import Followed
@@ -36,6 +36,7 @@ from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.reports import Reports
 from kafkajit.scan.stream.tasks import OffsetRange, plan_tasks
 from kafkajit.scan.stream.transactions import Transactions
+from kafkajit.scan.time_lookup import start_for_timestamp
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import PERMISSIVE
 
@@ -237,9 +238,7 @@ class LogStream:
             self._end(place, found.first)
             transactions = self._transactions[place]
         end = min(found.end, behind)
-        footing = stands_on if end == behind else None
-        if footing is None:
-            footing = found.partition.footing(end)
+        footing = (stands_on if end == behind else None) or found.partition.footing(end)
         return [OffsetRange(found.partition, found.first, end, transactions, footing)]
 
     def _begins(self) -> dict[Place, int]:
@@ -277,7 +276,7 @@ class LogStream:
         offset = self._options.starting.of(*place)
         timestamp = self._options.scan.starting_timestamp
         if timestamp is not None:
-            at = offset_for_timestamp(partition.segments, timestamp, self._options.scan)
+            at = start_for_timestamp(partition.segments, timestamp, self._options.scan)
             offset = LATEST if at is None else at
         if offset == EARLIEST:
             return partition.start_offset

@@ -29,7 +29,7 @@ from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches
-from kafkajit.records.offset_order import misfit
+from kafkajit.records.offset_order import has_messages, misfit, misplaced, offsets_of
 from kafkajit.schema import record_schema
 from kafkajit.upkeep.restore.cut_batch import CutBatch, cut_batch
 from kafkajit.walk.damage import Stretch
@@ -214,6 +214,8 @@ def _ended(part: KeptSegment, opened: OpenSegment) -> KeptSegment:
             end, last = int(batches.end[row - 1]), int(batches.last_offset[row - 1])
             timestamp = int(batches.header["maxTimestamp"][row - 1])
         if row < len(batches):
+            if last is None or last < offsets.last:
+                _check_fits(opened, batches, row)
             before = part.base_offset - 1 if last is None else last
             if _first_offset(batches[row:], 0, before) <= offsets.last:
                 found = cut_batch(opened, int(batches.position[row]), offsets)
@@ -237,6 +239,28 @@ def _ended(part: KeptSegment, opened: OpenSegment) -> KeptSegment:
     )
 
 
+def _check_fits(opened: OpenSegment, batches: Batches, row: int) -> None:
+    """Raise if a batch at the border of a part has a base offset that does not fit.
+
+    No checksum covers it, and the border would lie elsewhere.
+    """
+    near = [batches[max(0, row - 1) : row + 1], batches[row + 1 : row + 3]]
+    if len(near[1]) < 2:
+        near.append(opened.batches_at(int(batches.end[-1]))[: 2 - len(near[1])])
+    if any(map(has_messages, near)):
+        return
+    firsts, lasts = map(np.concatenate, zip(*map(offsets_of, near), strict=True))
+    at = min(row, 1)
+    if misplaced(firsts, lasts, None)[at]:
+        last, following = int(lasts[0]) if at else None, firsts[at + 1 :]
+        raise CorruptRecordError(
+            misfit(last, int(following[0]) if following.size else None),
+            path=opened.segment.log.path,
+            position=int(batches.position[row]),
+            base_offset=int(firsts[at]) if last is None else last + 1,
+        )
+
+
 def _begin(
     opened: OpenSegment, offsets: Range, *, is_cut: bool
 ) -> tuple[int, int, CutBatch | None]:
@@ -250,6 +274,7 @@ def _begin(
         reaches = batches.last_offset >= offset
         if reaches.any():
             row = int(np.argmax(reaches))
+            _check_fits(opened, batches, row)
             position, first = int(batches.position[row]), _first_offset(batches, row, before)
             if not is_cut or first >= offset:
                 return position, first, None

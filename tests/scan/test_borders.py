@@ -1,0 +1,121 @@
+"""The borders of what is read, by offsets and by times, next to damage."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from partitions import data
+from scanning import read_rows
+from streaming import append, finish, started
+
+import kafkajit
+from kafkajit.cli import main
+from kafkajit.errors import CorruptRecordError
+
+TIME = 1_700_000_000_000  # of offset 0; each batch is a second later for each offset before it
+START = TIME + 10_000
+
+
+def wrong_checksum(batch: bytes) -> bytes:
+    return batch[:-1] + bytes([batch[-1] ^ 1])
+
+
+def zeros(batch: bytes) -> bytes:
+    return bytes(len(batch))
+
+
+def moved(batch: bytes, base_offset: int) -> bytes:
+    """A batch with another base offset, which no checksum covers."""
+    return struct.pack(">q", base_offset) + batch[8:]
+
+
+# Segments of which the batch with the offsets 10 to 14 is damaged, the first one of a time.
+PLACES: dict[str, Any] = {
+    "in the middle": lambda bad: {0: [data(0, 10), bad, data(15, 5)]},
+    "at a segment's start": lambda bad: {0: [data(0, 10)], 10: [bad, data(15, 5)]},
+    "at a segment's end": lambda bad: {0: [data(0, 10), bad], 15: [data(15, 5)]},
+    "at the log's start": lambda bad: {10: [bad, data(15, 5)]},
+    "at the log's end": lambda bad: {0: [data(0, 10)], 10: [bad]},
+}
+
+
+def written(folder: Path, segments: dict[int, list[bytes]]) -> Path:
+    for base, batches in segments.items():
+        append(folder, b"".join(batches), base)
+    finish(folder)
+    return folder
+
+
+def after(folder: Path) -> list[int]:
+    """The offsets of the sound records from the time on."""
+    rows = read_rows(folder, mode="DROPMALFORMED", columns=["offset"])
+    return [row["offset"] for row in rows if row["offset"] >= 15]
+
+
+@pytest.mark.parametrize("spoil", [wrong_checksum, zeros])
+@pytest.mark.parametrize("place", PLACES)
+def test_damage_before_the_first_record_of_a_time_is_read_with_it(
+    place: str, spoil: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if spoil is zeros and place == "at the log's end":
+        return  # preallocated
+    folder = written(tmp_path / "logs" / "orders-0", PLACES[place](spoil(data(10, 5))))
+    sound = after(folder)
+    options = {"startingTimestamp": str(START), "mode": "PERMISSIVE"}
+    rows = read_rows(folder, **options, columns=["offset", "corruption"])
+    assert [row["offset"] for row in rows] == [None, *sound]
+    words = [str(folder), "--starting-timestamp", str(START)]
+    assert main(["grep", "-c", ".", *words]) == 2
+    out = ["-o", str(tmp_path / "out"), "--to", "jsonl", "--mode", "DROPMALFORMED"]
+    assert main(["export", *words, *out]) == 2
+    assert "bytes are damaged" in capsys.readouterr().err
+    query = started(folder, **options)
+    found = query.trigger(["offset"])["offset"].to_pylist()
+    assert [one for one in found if one is not None] == sound
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_time_begins_behind_damage_that_sound_records_follow(place: str, tmp_path: Path) -> None:
+    segments = PLACES[place](wrong_checksum(data(10, 5)))
+    folder = written(tmp_path / "logs" / "orders-0", segments | {20: [data(20, 5)]})
+    options = {"startingTimestamp": str(TIME + 20_000), "mode": "PERMISSIVE"}
+    rows = read_rows(folder, **options, columns=["offset", "corruption"])
+    expected = [*range(20, 25)] if place != "at the log's end" else [None, *range(20, 25)]
+    assert [row["offset"] for row in rows] == expected
+
+
+MOVED = {"far": 10 ^ 1 << 18, "into the next one": 10 ^ 4}
+
+
+@pytest.mark.parametrize("base_offset", MOVED.values(), ids=MOVED)
+@pytest.mark.parametrize("end", [11, 15, 16, 18])
+def test_a_batch_that_lies_about_its_offset_is_not_left_out_at_an_end(
+    end: int, base_offset: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batches = [data(0, 10), moved(data(10, 5), base_offset), data(15, 5), data(20, 5), data(25, 5)]
+    folder = written(tmp_path / "logs" / "orders-0", {0: batches})
+    until = {"endingOffsets": f'{{"orders": {{"0": {end}}}}}'}
+    with pytest.raises(CorruptRecordError, match="base offset does not fit"):
+        read_rows(folder, **until)
+    rows = read_rows(folder, **until, mode="PERMISSIVE", columns=["offset", "corruption"])
+    assert [row["offset"] for row in rows] == [*range(10), None, *range(15, end)]
+    words = ["--partition", "orders-0", "--ending-offset", str(end)]
+    assert main(["grep", "-c", ".", *words, str(folder)]) == 2
+    assert main(["restore", "--apply", *words, str(folder), str(tmp_path / "kafka")]) == 1
+    assert "with --ending-offset 10 the log ends before it" in capsys.readouterr().err
+    plan = kafkajit.restore(folder, tmp_path / "kafka", partitions="orders-0", ending_offset=10)
+    plan.apply()
+    assert kafkajit.Log(tmp_path / "kafka" / "orders-0").end_offset == 10
+
+
+def test_damage_outside_of_the_offsets_that_are_asked_for_is_not_read(tmp_path: Path) -> None:
+    batches = [data(0, 5), zeros(data(5, 5)), data(10, 5), zeros(data(15, 5)), data(20, 5)]
+    folder = written(tmp_path / "orders-0", {0: batches})
+    places = {"orders": {"0": 11}}, {"orders": {"0": 14}}
+    asked = dict(zip(("startingOffsets", "endingOffsets"), map(str, places), strict=True))
+    asked = {name: text.replace("'", '"') for name, text in asked.items()}
+    rows = read_rows(folder, **asked, mode="PERMISSIVE", columns=["offset", "corruption"])
+    assert [row["offset"] for row in rows] == [11, 12, 13]
