@@ -243,6 +243,7 @@ class FileNames:
                 options,
             )
             is_ours = version in (1, _VERSION) and self._are_ours(entry.journal)
+            is_ours &= entry.parent is None or isinstance(entry.parent, str)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise NotAJournalError(f"{type(error).__name__}: {error}") from None
         if not is_ours:

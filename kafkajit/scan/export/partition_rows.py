@@ -39,7 +39,7 @@ from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, selection_in, selection_of
 from kafkajit.scan.table import read_task
-from kafkajit.schema import RECORD_COLUMNS, with_corruption
+from kafkajit.schema import RECORD_COLUMNS, record_schema, with_corruption
 from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE, Stretch
 from kafkajit.walk.selection import Selection
 
@@ -164,9 +164,13 @@ def _is_mended(left: LeftOut, log: PartitionLog, given: Selection) -> bool:
     if left.is_there(log.segments):
         return False
     reading = replace(log.options.scan, mode=DROPMALFORMED, typed=None)
-    schema = pa.schema([pa.field("offset", RECORD_COLUMNS["offset"].type)])
+    schema = record_schema(["offset", "controlType"])
     splits = _splits(log, replace(given, offsets=left.offsets))
-    return any(rows.num_rows for rows in read_task(splits, schema, reading))
+    is_all = _has_markers(log.options)
+    return any(
+        rows.num_rows if is_all else rows["controlType"].null_count
+        for rows in read_task(splits, schema, reading)
+    )
 
 
 def _name_lost(text: str, scan: ScanOptions) -> None:
@@ -277,7 +281,7 @@ def _reported(
     """Report damage that no earlier run has; yield its rows under PERMISSIVE."""
     for rows, gap in waiting:
         here = known_damage(gap, log.segments)
-        if here not in passed.behind:
+        if not any(map(here.is_same, passed.behind)):
             passed.behind.append(here)
             passed.gaps.append(gap)
             if log.options.scan.mode == PERMISSIVE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,23 @@ def test_the_rest_of_a_segment_that_was_cut_is_named_when_it_comes(log: Path) ->
     log.write_bytes(PLAIN + GOOD)
     (lost,) = run(log).lost
     assert lost == MENDED
+
+
+def test_known_damage_is_reported_once_wherever_the_folder_lies(log: Path) -> None:
+    there = log.parents[2] / "disk2" / "orders-0"
+    there.parent.mkdir()
+    log.parent.rename(there)
+    out = log.parents[2] / "out"
+    assert kafkajit.export(there, out, to="jsonl", mode="DROPMALFORMED").gaps == []
+
+
+def test_a_mended_marker_is_no_record(log: Path) -> None:
+    fields = {"is_transactional": True, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    first = kt.batch([kt.Record(value=b"v")] * 10, **fields)
+    marker = kt.control_batch(1, producer_id=7, base_offset=10)
+    after = kt.batch([kt.Record(value=b"v")] * 10, base_offset=11)
+    log.write_bytes(first + marker[:-1] + b"\xee" + after)
+    to_b = partial(kafkajit.export, log.parent, log.parents[2] / "b", to="jsonl")
+    assert len(to_b(mode="DROPMALFORMED").gaps) == 1
+    log.write_bytes(first + marker + after)
+    assert to_b(mode="DROPMALFORMED").lost == []

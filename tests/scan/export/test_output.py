@@ -88,6 +88,7 @@ HOSTILE = {
     "numbers as names": {"files": [[1, 2, 3]]},
     "a text as an offset": {"next": "7"},
     "a version to come": {"version": 99},
+    "a parent of another type": {"parent": []},
 }
 
 
