@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.amounts import offsets_are
+from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
 from kafkajit.log.live_segments import as_now, listed_again
@@ -87,6 +89,8 @@ def may_have_hole(segments: Sequence[Segment]) -> bool:
 def _between(segments: Sequence[Segment]) -> list[Missing]:
     from kafkajit.log.overlaps import ends_of  # it loads kernels
 
+    if {one.path.suffix for one in segments} == {KAFSCALE_SUFFIX}:
+        return list(_between_kafscales(segments))
     segments = [one for one in segments if one.path.suffix == LOG_SUFFIX]
     if len(segments) < 2:
         return []
@@ -114,6 +118,19 @@ def _between(segments: Sequence[Segment]) -> list[Missing]:
     found = missing.of(segments, extents, has_holes=False if has_tiered else None)
     first, last = segments[0].base_offset, segments[-1].base_offset
     return [one for one in found if one.is_trouble and first <= one.first < last]
+
+
+def _between_kafscales(segments: Sequence[Segment]) -> Iterator[Missing]:
+    """The same of KafScale, which compacts no log."""
+    from kafkajit.log.overlaps import end_of as last_of
+
+    behind = segments[0].base_offset
+    for one, following in pairwise(segments):
+        behind = max(behind, last_of(one, following) + 1)
+        first, last = behind, following.base_offset - 1
+        if first <= last:
+            names = f"{one.log.name} and {following.log.name}"
+            yield Missing(first, last, True, f"{offsets_are(first, last)} missing between {names}")
 
 
 def _extent(segment: Segment) -> Extent:

@@ -4,13 +4,19 @@ import struct
 from pathlib import Path
 
 import pytest
+from kafscale_buckets import write_partition
 from partitions import data, log_name
 
+import kafkajit
 import kafkajit.testing as kt
 from kafkajit import Log
+from kafkajit.cli import main
 from kafkajit.log.evidence import add_configs, take_evidence
 from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
 from kafkajit.log.missing_segments import missing_between
+from kafkajit.log.segment import Segment
+from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.partitions import find_partitions
 from kafkajit.state.checkpoints import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
@@ -19,6 +25,10 @@ from kafkajit.state.checkpoints import (
 )
 
 WHOLE = [Extent(0, 0, 10), Extent(10, 10, 20), Extent(20, 20, 30)]
+
+
+def partitions_at(location: str) -> list[list[Segment]]:
+    return find_partitions(ScanOptions.parse({"path": location}))
 
 
 def extents(*ranges: tuple[int, int]) -> list[Extent]:
@@ -251,3 +261,17 @@ def test_a_hole_before_the_last_batch_is_no_evidence_of_compaction(
         with (tmp_path / log_name(20)).open("ab") as log:
             log.write(more)
         assert missing_between(Log(tmp_path).segments) == []
+
+
+def test_a_missing_segment_of_kafscale_is_named(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path / "default" / "orders" / "0", (0, 20, 40))
+    location = str(tmp_path)
+    (whole,) = partitions_at(location)
+    assert missing_between(whole) == []
+    (folder / f"segment-{20:020}.kfs").unlink()
+    (gaps,) = map(missing_between, partitions_at(location))
+    assert [(gap.first, gap.last, gap.is_trouble) for gap in gaps] == [(20, 39, True)]
+    assert kafkajit.restore(location, tmp_path / "kafka").losses
+    assert main(["grep", "-c", "zz", location]) == 2
+    out = str(tmp_path / "out")
+    assert main(["export", location, "-o", out, "--to", "jsonl"]) == 1

@@ -199,6 +199,29 @@ def test_structs_of_every_program_are_the_same_json(tmp_path: Path) -> None:
         assert value == '{"n":1152921504606846976,"s":"é\\"","l":[1.0,null],"t":true}'.encode()
 
 
+@pytest.mark.parametrize("name", ["offset", "key"])
+@pytest.mark.parametrize("write", ["to_parquet", "arrow"])
+def test_a_range_as_an_index_of_pandas_is_refused(name: str, write: str, tmp_path: Path) -> None:
+    rows = {"topic": ["t"] * 3, "partition": [0] * 3, "value": list("abc")}
+    frame = pd.DataFrame(rows, index=pd.RangeIndex(5, 8, name=name))
+    path = tmp_path / ("a.parquet" if write == "to_parquet" else "a.arrow")
+    if write == "to_parquet":
+        frame.to_parquet(path)
+    else:
+        table = pa.Table.from_pandas(frame)
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(ValueError, match=f"the index '{name}' is a range.*reset_index"):
+        kafkajit.import_files(path, tmp_path / "logs").apply()
+    frame.reset_index().to_parquet(path.with_suffix(".parquet"))
+    kafkajit.import_files(path.with_suffix(".parquet"), tmp_path / "logs2").apply()
+    frame.index.name = "row"
+    frame.to_parquet(path.with_suffix(".parquet"))
+    plan = kafkajit.import_files(path.with_suffix(".parquet"), tmp_path / "logs3")
+    plan.apply()
+    assert plan.left_out.columns == {"row"}
+
+
 def test_pandas_integers_that_became_doubles(tmp_path: Path) -> None:
     table = pd.DataFrame(
         {"topic": "t", "partition": [0.0, 0.0], "offset": [5.0, 7.0], "value": "v"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from functools import partial
 
@@ -30,7 +31,7 @@ def parquet_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> 
             # Nanoseconds end in the year 2262.
             coerce_int96_timestamp_unit="us",
         )
-        names = file.schema_arrow.names
+        names = [*file.schema_arrow.names, *_ranges(file.schema_arrow, wanted)]
         check_names(names)
         used = [name for name in names if name in wanted]
         _check_types(file.schema, used)
@@ -38,6 +39,23 @@ def parquet_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> 
         for batch in file.iter_batches(_batch_rows(metadata), columns=used):
             yield from _rows(batch, names, first)
             first += batch.num_rows
+
+
+def _ranges(schema: pa.Schema, wanted: Collection[str]) -> Iterator[str]:
+    """The names of indexes that pandas has not written as columns, because they are ranges."""
+    try:
+        indexes = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", ())
+        names = [one.get("name") for one in indexes if isinstance(one, dict)]
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return  # another program's
+    for name in names:
+        if isinstance(name, str) and name not in schema.names:
+            if name in wanted:
+                raise BadInputError(
+                    f"the index {name!r} is a range, which only pandas reads: write the frame with "
+                    "reset_index()"
+                )
+            yield name
 
 
 def _check_types(schema: pq.ParquetSchema, used: Collection[str]) -> None:
@@ -61,7 +79,8 @@ def arrow_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> It
         is_file = opened.read(6) == b"ARROW1"
         opened.seek(0)
         open_ = pa.ipc.open_file if is_file else pa.ipc.open_stream
-        names = open_(opened).schema.names
+        schema = open_(opened).schema
+        names = [*schema.names, *_ranges(schema, wanted)]
         check_names(names)
         opened.seek(0)
         used = [at for at, name in enumerate(names) if name in wanted]
