@@ -29,6 +29,7 @@ from kafkajit.cli import (
     warm_up,
 )
 from kafkajit.cli.error_text import reason
+from kafkajit.cli.guarded import guard_terminals
 from kafkajit.cli.look import AUTO, DAMAGE, choose, complain, painted
 from kafkajit.cli.streams import flush_or_forget, forget_output, is_closed, open_closed_streams
 from kafkajit.errors import did_you_mean
@@ -125,6 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     if arguments is None:  # this process runs nothing but the command
         open_closed_streams()
+        guard_terminals()
         leave_out()
     options = None
     try:

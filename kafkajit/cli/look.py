@@ -23,6 +23,9 @@ PLACE = "35"  # magenta
 OFFSET = "32"  # green
 SEPARATOR = "36"  # cyan
 
+# All that a terminal gets; the first one ends the others.
+COLOURS = ("0", HEADING, DAMAGE, WARNING, QUIET, PLACE, OFFSET, SEPARATOR)
+
 AUTO, _ALWAYS, _NEVER = "auto", "always", "never"
 _FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
 _chosen = AUTO

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 
 from kafkajit.cli.look import DAMAGE, HEADING, QUIET, WARNING, painted
+from kafkajit.format.printable import printable
 
 _LEAST_NAME = 12
 # Expressions are compiled when they are first used: all commands import this module.
@@ -70,11 +71,12 @@ def cut(text: str, size: int) -> str:
 
 
 def print_line(line: str) -> None:
-    """Print a line; wrap it on a terminal that is too narrow for it.
+    """Print a line, whatever names in it have; wrap it on a terminal that is too narrow for it.
 
     The wrapped lines are indented like the first one, or, if it begins with a name and two spaces,
     like the text behind them, or a little if the first one is not.
     """
+    line = printable(line)
     match, meaning = _meaning(line)
     start, end = match.span(match.re.groups) if match else (0, 0)
     rest = len(line) - end
