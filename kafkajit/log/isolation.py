@@ -9,12 +9,14 @@ that damage has taken.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from kafkajit.errors import CorruptIndexError, RemoteStorageError
+from kafkajit.errors import CorruptIndexError, Failed, LeftOutError, RemoteStorageError
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.index.transaction_index import aborted_transactions
 from kafkajit.log.aborts_in_index import (
@@ -24,18 +26,22 @@ from kafkajit.log.aborts_in_index import (
     undisputed,
     warn_of_contradictions,
 )
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.decode import Decoder
 from kafkajit.records.transactions import (
     NONE_ABORTED,
     AbortedTransactions,
     TransactionalBatches,
     find_transactions,
     joined,
+    open_rows,
 )
-from kafkajit.storage.source import Source, as_bytes
+from kafkajit.storage.source import Int64s, Mask, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.damage import FAILFAST
+from kafkajit.walk.damage import FAILFAST, PERMISSIVE
 from kafkajit.walk.selection import Selection
 from kafkajit.walk.transactional_batches import Holes, transactional_batches
+from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
 
@@ -45,6 +51,7 @@ def find_isolation(
     mode: str,
     *,
     check_crcs: bool = True,
+    failed: Failed = None,
 ) -> tuple[AbortedTransactions, int | None]:
     """Aborted transactions, and the last stable offset if a transaction is open.
 
@@ -52,8 +59,10 @@ def find_isolation(
         segments: all logs of a partition in order, each with its transaction index, if any, and the
             offsets that are read of it.
         mode: how to treat damage.
-        check_crcs: whether to check the checksums of markers.
+        check_crcs: whether to check the checksums of markers, and of open transactions.
+        failed: is called with an error about records that are left out because of damage.
     """
+    segments = list(segments)
     indexed: list[IndexedAborts] = []
     found: list[TransactionalBatches] = []
     holes = Holes()
@@ -70,16 +79,62 @@ def find_isolation(
             if entries.producer_id.size:
                 indexed.append(IndexedAborts(index.path, entries, batches))
     whole, lost = joined(found), holes.ranges()
+    if check_crcs:
+        rows = open_rows(whole)
+        bad = rows[_are_damaged(whole.base_offset[rows], segments, mode)]
+        lost = sorted([*lost, *(Range(at, at) for at in whole.base_offset[bad].tolist())])
+        whole = whole.without(bad)
     entries = undisputed(indexed, whole, lost) if indexed and lost else NONE_ABORTED
     if entries.producer_id.size:
         whole = joined([lost_markers(entries, whole, lost), whole])
     aborted, first_open = find_transactions([whole])
+    if first_open is not None and mode != FAILFAST:
+        _name_hidden(first_open, lost, segments[0][0].folder, failed)
     if entries.producer_id.size:
         columns = zip(aborted, over_damage(entries, lost), strict=True)
         aborted = AbortedTransactions(*map(np.concatenate, columns))
     for one in indexed:
         warn_of_contradictions(one, whole, aborted, lost)
     return aborted, first_open
+
+
+def _name_hidden(first_open: int, lost: Sequence[Range], folder: str, failed: Failed) -> None:
+    """Name the records that are left out because damage may have had a marker."""
+    # Damaged bytes at the log's end may be a batch that a broker writes.
+    behind = [one for one in lost if one.first > first_open and one.last < MAX_INT64]
+    if not behind:
+        return
+    text = (
+        f"{folder}: records from offset {first_open} on are left out: a transaction is open since "
+        f"then, and damage at offset {behind[0].first} may have been its marker"
+    )
+    if failed is None:
+        logger.warning("%s", text)
+    else:
+        failed(LeftOutError(text))
+
+
+def _are_damaged(
+    offsets: Int64s, segments: Sequence[tuple[StoredFile, StoredFile | None, Range]], mode: str
+) -> Mask:
+    """Find the batches with wrong checksums among those that begin at these offsets.
+
+    Such a batch may have been another producer's, or none of a transaction.
+    """
+    damaged = np.zeros(offsets.size, dtype=np.bool_)
+    for log, _, cut in segments:
+        base = parse_log_path(log.path).base_offset or 0
+        if not (cut.holds(offsets) & (offsets >= base)).any():
+            continue
+        source = log.open()
+        for batches in Walk(source, mode=PERMISSIVE, selection=Selection(offsets=cut)).framed():
+            asked = batches[np.isin(batches.field("baseOffset"), offsets)]
+            bad = asked[~asked.is_valid(source.content)]
+            if len(bad) and mode == FAILFAST:
+                raise Decoder(source, ColumnMemory(Wanted())).unsound(bad, 0)
+            damaged |= np.isin(offsets, bad.field("baseOffset"))
+            source.forget(int(batches.end[-1]))
+    return damaged
 
 
 def _entries(index: StoredFile, mode: str) -> AbortedTransactions:

@@ -25,6 +25,7 @@ from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
 from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches, frame
+from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.storage.source import Bytes, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, Stretch
@@ -45,6 +46,12 @@ _INDEX_ERRORS = (CorruptIndexError, RemoteStorageError)
 
 
 _Index = TypeVar("_Index", OffsetIndex, TimeIndex)
+
+
+def order_in(segment: Segment, start: int) -> OffsetOrder:
+    """The order that the offsets of a segment's batches have to have, from a position on."""
+    base = None if start else segment.path.base_offset
+    return OffsetOrder(segment.log.path, segment.between, base)
 
 
 class OpenSegment:

@@ -99,6 +99,17 @@ class TransactionalBatches:
     is_marker: Mask
     is_abort: Mask
 
+    def without(self, rows: npt.NDArray[np.intp]) -> TransactionalBatches:
+        """The batches but these."""
+        kept = np.ones(self.base_offset.size, dtype=np.bool_)
+        kept[rows] = False
+        return TransactionalBatches(
+            self.producer_id[kept],
+            self.base_offset[kept],
+            self.is_marker[kept],
+            self.is_abort[kept],
+        )
+
     def have_aborts(self, entries: AbortedTransactions) -> Mask:
         """Whether each of these transactions ends at an ABORT marker of its producer."""
         offset, producer = self.base_offset[self.is_abort], self.producer_id[self.is_abort]
@@ -126,6 +137,25 @@ def joined(parts: Sequence[TransactionalBatches]) -> TransactionalBatches:
         np.concatenate([part.is_marker for part in parts]),
         np.concatenate([part.is_abort for part in parts]),
     )
+
+
+def open_rows(log: TransactionalBatches) -> npt.NDArray[np.intp]:
+    """The rows of the batches of transactions that have no marker, by producer and offset.
+
+    >>> offsets, markers = np.array([0, 1, 2]), np.array([False, True, False])
+    >>> open_rows(TransactionalBatches(np.array([7, 7, 7]), offsets, markers, ~markers)).tolist()
+    [2]
+    """
+    order = np.lexsort((log.base_offset, log.producer_id))
+    producer, is_marker = log.producer_id[order], log.is_marker[order]
+    is_last = np.ones(order.size, dtype=np.bool_)
+    is_last[:-1] = producer[1:] != producer[:-1]
+    # The runs that end with a marker, or with the last batch of a producer.
+    run = np.cumsum(np.concatenate(([False], (is_marker | is_last)[:-1]))) if order.size else order
+    is_open = np.ones(int(run[-1]) + 1 if order.size else 0, dtype=np.bool_)
+    is_open[run[is_marker]] = False
+    rows: npt.NDArray[np.intp] = order[is_open[run]]
+    return rows
 
 
 def find_transactions(

@@ -31,10 +31,11 @@ from kafkajit.log.footing import Footing
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.overlaps import served
+from kafkajit.log.positions import IndexEntries
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
 from kafkajit.places.location import READABLE_NAME, shown
-from kafkajit.records.offset_order import OffsetOrder
+from kafkajit.records.offset_order import OffsetOrder, grow, has_messages, offsets_of
 from kafkajit.scan.options import READ_COMMITTED, SERVED, ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.partitions import find_partitions
@@ -234,6 +235,7 @@ def selection_in(partition: list[Segment], options: ScanOptions, selection: Sele
         [(segment.log, segment.transaction_index, segment.cut) for segment in whole],
         options.mode,
         check_crcs=options.check_crcs,
+        failed=options.failed,
     )
     if first_open is not None:
         offsets &= Range(last=first_open - 1)
@@ -292,7 +294,25 @@ def _cuts_by_index(opened: OpenSegment, whole: Stretch, pieces: int) -> list[int
     except (CorruptIndexError, RemoteStorageError) as error:
         logger.warning("%s: the segment is split without it", error)
         return None
-    return sorted(cut for cut in cuts if whole.start < cut < whole.end)
+    return sorted(
+        cut for cut in cuts if whole.start < cut < whole.end and _fits_around(opened, cut)
+    )
+
+
+def _fits_around(opened: OpenSegment, cut: int) -> bool:
+    """Whether the offsets of the batches around a cut grow: tasks do not see those of others.
+
+    A remote segment is not looked at: each cut would take two more requests.
+    """
+    if opened.segment.log.filesystem is not None:
+        return True
+    start = IndexEntries(opened.segment).position_before(cut - 1)
+    before = opened.batches_at(start, cut - start)
+    near = [before[before.position < cut], opened.batches_at(cut)[:_WITNESSES]]
+    if any(map(has_messages, near)):
+        return True
+    firsts, lasts = map(np.concatenate, zip(*map(offsets_of, near), strict=True))
+    return grow(firsts, lasts, None)
 
 
 def _framed_stretches(
@@ -308,13 +328,15 @@ def _framed_stretches(
     firsts: dict[int, int] = {}  # cut: where the selected batches behind it begin
     lasts: dict[int, int] = {}  # cut: where they end
     behind, gap, was_wanted = MIN_INT64, Stretch(0, 0), False
+    witness_before: int | None = None  # the position of the last batch
 
     def add_damage(before: int, is_near: bool, until: int) -> None:
-        """Add the last damage, with what is behind it, if the offsets that it had may be wanted."""
+        """Add the last damage, and the batches around it, if it may have had wanted offsets."""
         is_near |= was_wanted or asked.timestamps.is_everything
         if gap.end and is_near and Range(behind, before) & asked.offsets:
-            cut = cuts[int(np.searchsorted(cuts, gap.start, side="right")) - 1]
-            firsts[cut] = min(firsts.get(cut, gap.start), gap.start)
+            start = gap.start if witness_before is None else witness_before
+            cut = cuts[int(np.searchsorted(cuts, start, side="right")) - 1]
+            firsts[cut] = min(firsts.get(cut, start), start)
             lasts[cut] = max(lasts.get(cut, until), until)
 
     try:
@@ -334,7 +356,7 @@ def _framed_stretches(
             witness = int(batches.end[:_WITNESSES][-1])
             add_damage(int(batches.field("baseOffset")[0]) - 1, bool(are_wanted[0]), witness)
             gap, was_wanted = Stretch(0, 0), bool(are_wanted[-1])
-            behind = int(batches.last_offset[-1]) + 1
+            behind, witness_before = int(batches.last_offset[-1]) + 1, int(batches.position[-1])
             wanted = batches[are_wanted]
             pieces_of = np.searchsorted(cuts, wanted.position, side="right") - 1
             for piece in np.unique(pieces_of).tolist():

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.ranges import Range
-from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.open_segment import OpenSegment, order_in
 from kafkajit.log.positions import IndexEntries
 from kafkajit.log.segment import Segment
 from kafkajit.reader import SegmentReader
@@ -58,7 +58,12 @@ def _first(partition: Sequence[Segment], timestamp: int, options: ScanOptions) -
         later = Selection(segment.cut, Range(timestamp))
         start, end = OpenSegment(segment).stretch(later)
         reader = SegmentReader(
-            segment.log.open(start, end), mode=options.mode, selection=later, start=start, end=end
+            segment.log.open(start, end),
+            mode=options.mode,
+            selection=later,
+            start=start,
+            end=end,
+            order=order_in(segment, start),
         )
         for rows in reader.records(
             record_schema(["offset", "position"]),
@@ -94,13 +99,20 @@ def _behind_the_sound(segment: Segment, end: int) -> tuple[int | None, bool]:
 
 
 def _walked(segment: Segment, start: int, end: int) -> tuple[int | None, bool]:
-    source = segment.log.open(start, end)
     behind, has_gap = None, False
     try:
-        for part in Walk(source, mode=PERMISSIVE, start=start, end=end).checked():
+        # Two batches behind another one tell whether its base offset fits.
+        witnesses = OpenSegment(segment).batches_at(end)[:2]
+        until = int(witnesses.end.max(initial=end))
+        source = segment.log.open(start, until)
+        order = order_in(segment, start)
+        walk = Walk(source, mode=PERMISSIVE, start=start, end=until, order=order)
+        for part in walk.checked():
             if isinstance(part, Gap):
-                has_gap = True
-            else:
+                has_gap |= part.position < end
+                continue
+            part = part[part.position < end]
+            if len(part):
                 behind, has_gap = int(part.last_offset.max()) + 1, False
                 source.forget(int(part.end[-1]))
     except (OSError, EOFError, KafkaJitError):

@@ -29,6 +29,7 @@ from strategies import transactional_logs
 
 import kafkajit
 import kafkajit.testing as kt
+from kafkajit.cli import main
 from kafkajit.format.ranges import ALL
 from kafkajit.log.isolation import find_isolation
 from kafkajit.places.locations import stored_file
@@ -382,6 +383,80 @@ def test_a_batch_that_damage_hides_from_consumers_is_damage(bad: bytes, tmp_path
     assert [row["offset"] for row in rows] == [None, 4]
     with pytest.raises(kafkajit.CorruptRecordError, match="Record is corrupt"):
         read_rows(folder, **COMMITTED)
+
+
+def with_bit(batch: bytes, position: int, bit: int) -> bytes:
+    changed = bytearray(batch)
+    changed[position] ^= bit
+    return bytes(changed)
+
+
+def plain(base_offset: int, count: int = 5) -> bytes:
+    return kt.batch([kt.Record()] * count, base_offset=base_offset)
+
+
+# Damage that makes a transaction seem to be open, and the offsets of the sound records.
+SEEM_OPEN = {
+    "a plain batch": (
+        [plain(0), with_bit(plain(5), 22, 0x10), plain(10)],
+        [*range(5), *range(10, 15)],
+    ),
+    "data of another producer": (
+        [with_bit(data_of(1, 0), 50, 2), plain(1), marker_of(1, 6, 1), plain(7)],
+        [*range(1, 6), *range(7, 12)],
+    ),
+    "in a transaction that is open": (
+        [plain(0), with_bit(data_of(1, 5), 50, 2), data_of(2, 6), with_bit(data_of(2, 7), 22, 2)],
+        [*range(5)],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SEEM_OPEN)
+def test_damage_that_makes_a_transaction_seem_open_hides_nothing(kind: str, tmp_path: Path) -> None:
+    batches, sound = SEEM_OPEN[kind]
+    folder = write_partition(tmp_path, {0: b"".join(batches)})
+    assert offsets_of(folder, mode="DROPMALFORMED", **COMMITTED) == sound
+    rows = read_rows(folder, columns=["offset", "corruption"], mode="PERMISSIVE", **COMMITTED)
+    assert [row["offset"] for row in rows if row["corruption"] is None] == sound
+    assert len(rows) > len(sound)
+    with pytest.raises(kafkajit.KafkaJitError):
+        offsets_of(folder, **COMMITTED)
+
+
+MAY_BE_OPEN = {
+    "a marker as data": with_bit(marker_of(1, 11, 1), 22, 0x20),
+    "a marker of another producer": with_bit(marker_of(1, 11, 1), 50, 2),
+    "a marker that is gone": bytes(len(marker_of(1, 11, 1))),
+}
+
+
+@pytest.mark.parametrize("kind", MAY_BE_OPEN)
+def test_records_behind_a_marker_that_damage_took_are_named(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    batches = [plain(0), data_of(1, 5), plain(6), MAY_BE_OPEN[kind], plain(12)]
+    folder = write_partition(tmp_path, {0: b"".join(batches)})
+    text = (
+        "records from offset 5 on are left out: a transaction is open since then, and damage at "
+        "offset 11 may have been its marker"
+    )
+    assert offsets_of(folder, mode="DROPMALFORMED", **COMMITTED) == [*range(5)]
+    assert text in caplog.text
+    words = [str(folder), "--isolation-level", "read_committed"]
+    assert main(["grep", "-c", "zz", *words]) == 2
+    assert text in capsys.readouterr().err
+    out = ["-o", str(tmp_path / "out"), "--to", "jsonl", "--mode", "DROPMALFORMED"]
+    assert main(["export", *words, *out]) != 0
+    assert text in capsys.readouterr().err
+    with pytest.raises(kafkajit.KafkaJitError):
+        offsets_of(folder, **COMMITTED)
+
+
+def test_bytes_at_the_end_end_no_transaction(tmp_path: Path) -> None:
+    batches = [plain(0), data_of(1, 5), plain(6), marker_of(1, 11, 1)[:-9]]
+    folder = write_partition(tmp_path, {0: b"".join(batches)})
+    assert offsets_of(folder, mode="DROPMALFORMED", **COMMITTED) == [*range(5)]
 
 
 def test_a_wrong_checksum_is_no_error_where_nobody_checks(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from partitions import data
+from partitions import data, log_name, make_partition
 from scanning import read_rows
 from streaming import append, finish, started
 
@@ -119,3 +119,57 @@ def test_damage_outside_of_the_offsets_that_are_asked_for_is_not_read(tmp_path: 
     asked = {name: text.replace("'", '"') for name, text in asked.items()}
     rows = read_rows(folder, **asked, mode="PERMISSIVE", columns=["offset", "corruption"])
     assert [row["offset"] for row in rows] == [11, 12, 13]
+
+
+LYING = [14, 16, 18, 24, 31, 15 + (1 << 20)]
+
+
+def with_lie(folder: Path, base_offset: int) -> Path:
+    """A log of two segments whose batch with the offsets 15 to 19 has another base offset."""
+    segments = {
+        0: [data(0, 5), data(5, 5)],
+        10: [data(10, 5), moved(data(15, 5), base_offset), data(20, 5)],
+        25: [data(25, 5), data(30, 5)],
+    }
+    return written(folder / "logs" / "orders-0", segments)
+
+
+@pytest.mark.parametrize("base_offset", LYING)
+def test_a_batch_that_lies_about_its_offset_does_not_begin_a_time(
+    base_offset: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = with_lie(tmp_path, base_offset)
+    since = {"startingTimestamp": str(TIME + 15_000)}
+    with pytest.raises(CorruptRecordError, match="base offset does not fit"):
+        read_rows(folder, **since)
+    rows = read_rows(folder, **since, mode="PERMISSIVE", columns=["offset", "corruption"])
+    assert [row["offset"] for row in rows] == [None, *range(20, 35)]
+    words = ["--partition", "orders-0", "--starting-timestamp", str(TIME + 15_000), str(folder)]
+    assert main(["grep", "-c", ".", *words]) == 2
+    assert main(["restore", "--apply", *words, str(tmp_path / "kafka")]) == 1
+    assert "base offset does not fit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("base_offset", [0, *LYING])
+@pytest.mark.parametrize("offset", [15, 17])
+def test_a_restored_log_does_not_begin_behind_a_batch_that_lies(
+    offset: int, base_offset: int, tmp_path: Path
+) -> None:
+    folder = with_lie(tmp_path, base_offset)
+    with pytest.raises(CorruptRecordError, match="does not fit"):
+        kafkajit.restore(
+            folder, tmp_path / "kafka", partitions="orders-0", starting_offset=offset
+        ).apply()
+
+
+@pytest.mark.parametrize("base_offset", [0, *LYING])
+@pytest.mark.parametrize("size", [150, 300, 500])
+def test_tasks_do_not_part_before_or_behind_a_batch_that_lies(
+    size: int, base_offset: int, tmp_path: Path
+) -> None:
+    sound = [data(10, 5), data(15, 5), data(20, 5), data(25, 5)]
+    folder = make_partition(tmp_path / "orders-0", {10: sound})
+    log = folder / log_name(10)
+    log.write_bytes(b"".join([sound[0], moved(sound[1], base_offset), *sound[2:]]))
+    with pytest.raises(CorruptRecordError, match="does not fit"):
+        read_rows(folder, maxPartitionBytes=size)

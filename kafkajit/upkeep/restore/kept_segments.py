@@ -23,7 +23,7 @@ from kafkajit.format.amounts import offsets_text
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
-from kafkajit.log.open_segment import OpenSegment, logger
+from kafkajit.log.open_segment import OpenSegment, logger, order_in
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.places.tiered_files import TieredFile
@@ -153,7 +153,8 @@ def first_offset_at(segments: Iterable[Segment], timestamp: int, start_offset: i
             continue
         start, end = OpenSegment(segment).stretch(later)
         source = segment.log.open(start, end)
-        reader = SegmentReader(source, selection=later, start=start, end=end)
+        order = order_in(segment, start)
+        reader = SegmentReader(source, selection=later, start=start, end=end, order=order)
         for rows in reader.records(record_schema(["offset"])):
             if rows.num_rows:
                 offset: int = rows["offset"][0].as_py()
@@ -214,8 +215,7 @@ def _ended(part: KeptSegment, opened: OpenSegment) -> KeptSegment:
             end, last = int(batches.end[row - 1]), int(batches.last_offset[row - 1])
             timestamp = int(batches.header["maxTimestamp"][row - 1])
         if row < len(batches):
-            if last is None or last < offsets.last:
-                _check_fits(opened, batches, row)
+            _check_order(opened, batches, row, offsets)
             before = part.base_offset - 1 if last is None else last
             if _first_offset(batches[row:], 0, before) <= offsets.last:
                 found = cut_batch(opened, int(batches.position[row]), offsets)
@@ -239,26 +239,30 @@ def _ended(part: KeptSegment, opened: OpenSegment) -> KeptSegment:
     )
 
 
-def _check_fits(opened: OpenSegment, batches: Batches, row: int) -> None:
-    """Raise if a batch at the border of a part has a base offset that does not fit.
+def _check_order(opened: OpenSegment, batches: Batches, row: int, wanted: Range) -> None:
+    """Raise if a batch up to a border has a base offset that does not fit, and may be wanted.
 
-    No checksum covers it, and the border would lie elsewhere.
+    No checksum covers base offsets, and the border would lie elsewhere.
     """
-    near = [batches[max(0, row - 1) : row + 1], batches[row + 1 : row + 3]]
+    near = [batches[: row + 1], batches[row + 1 : row + 3]]
     if len(near[1]) < 2:
         near.append(opened.batches_at(int(batches.end[-1]))[: 2 - len(near[1])])
     if any(map(has_messages, near)):
         return
     firsts, lasts = map(np.concatenate, zip(*map(offsets_of, near), strict=True))
-    at = min(row, 1)
-    if misplaced(firsts, lasts, None)[at]:
-        last, following = int(lasts[0]) if at else None, firsts[at + 1 :]
-        raise CorruptRecordError(
-            misfit(last, int(following[0]) if following.size else None),
-            path=opened.segment.log.path,
-            position=int(batches.position[row]),
-            base_offset=int(firsts[at]) if last is None else last + 1,
-        )
+    wrong = misplaced(firsts, lasts, None)
+    for at in np.flatnonzero(wrong[: row + 1]).tolist():
+        before, behind = lasts[:at][~wrong[:at]], firsts[at + 1 :][~wrong[at + 1 :]]
+        last = int(before[-1]) if before.size else None
+        following = int(behind[0]) if behind.size else None
+        first = opened.segment.base_offset if last is None else last + 1
+        if Range(first, MAX_INT64 if following is None else following - 1) & wanted:
+            raise CorruptRecordError(
+                misfit(last, following),
+                path=opened.segment.log.path,
+                position=int(batches.position[at]),
+                base_offset=first,
+            )
 
 
 def _begin(
@@ -274,7 +278,7 @@ def _begin(
         reaches = batches.last_offset >= offset
         if reaches.any():
             row = int(np.argmax(reaches))
-            _check_fits(opened, batches, row)
+            _check_order(opened, batches, row, offsets)
             position, first = int(batches.position[row]), _first_offset(batches, row, before)
             if not is_cut or first >= offset:
                 return position, first, None
