@@ -146,7 +146,8 @@ def is_below_name(firsts: Int64s, lasts: Int64s, base: int) -> bool:
         return False
     if firsts.size == 1:
         return (first ^ base).bit_count() == 1
-    return firsts[1] != last + 1 and bool(firsts[1] > base + last - first)
+    behind = int(firsts[1])
+    return behind != last + 1 and behind > base + last - first
 
 
 def wrong_in(runs: list[Batches], content: Bytes, last: int | None) -> Mask:
