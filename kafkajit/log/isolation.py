@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.errors import CorruptIndexError, Failed, LeftOutError, RemoteStorageError
@@ -36,9 +37,9 @@ from kafkajit.records.transactions import (
     joined,
     open_rows,
 )
-from kafkajit.storage.source import Int64s, Mask, Source, as_bytes
+from kafkajit.storage.source import Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.damage import FAILFAST, PERMISSIVE
+from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Stretch
 from kafkajit.walk.selection import Selection
 from kafkajit.walk.transactional_batches import Holes, transactional_batches
 from kafkajit.walk.walk import Walk
@@ -80,8 +81,8 @@ def find_isolation(
                 indexed.append(IndexedAborts(index.path, entries, batches))
     whole, lost = joined(found), holes.ranges()
     if check_crcs:
-        rows = open_rows(whole)
-        bad = rows[_are_damaged(whole.base_offset[rows], segments, mode)]
+        stretches = [(log, Stretch(0, log.size), cut) for log, _, cut in segments]
+        bad = damaged_rows(whole, stretches, mode)
         lost = sorted([*lost, *(Range(at, at) for at in whole.base_offset[bad].tolist())])
         whole = whole.without(bad)
     entries = undisputed(indexed, whole, lost) if indexed and lost else NONE_ABORTED
@@ -89,7 +90,7 @@ def find_isolation(
         whole = joined([lost_markers(entries, whole, lost), whole])
     aborted, first_open = find_transactions([whole])
     if first_open is not None and mode != FAILFAST:
-        _name_hidden(first_open, lost, segments[0][0].folder, failed)
+        name_hidden(first_open, lost, segments[0][0].folder, failed)
     if entries.producer_id.size:
         columns = zip(aborted, over_damage(entries, lost), strict=True)
         aborted = AbortedTransactions(*map(np.concatenate, columns))
@@ -98,12 +99,19 @@ def find_isolation(
     return aborted, first_open
 
 
-def _name_hidden(first_open: int, lost: Sequence[Range], folder: str, failed: Failed) -> None:
-    """Name the records that are left out because damage may have had a marker."""
+def name_hidden(first_open: int, lost: Sequence[Range], folder: str, failed: Failed) -> bool:
+    """Name the records that are left out because damage may have had a marker, if there are any.
+
+    Args:
+        first_open: the first offset of a transaction that seems to be open.
+        lost: the offsets that damage has taken.
+        folder: of the partition.
+        failed: is called with the error; None: a warning has the text.
+    """
     # Damaged bytes at the log's end may be a batch that a broker writes.
     behind = [one for one in lost if one.first > first_open and one.last < MAX_INT64]
     if not behind:
-        return
+        return False
     text = (
         f"{folder}: records from offset {first_open} on are left out: a transaction is open since "
         f"then, and damage at offset {behind[0].first} may have been its marker"
@@ -112,29 +120,40 @@ def _name_hidden(first_open: int, lost: Sequence[Range], folder: str, failed: Fa
         logger.warning("%s", text)
     else:
         failed(LeftOutError(text))
+    return True
 
 
-def _are_damaged(
-    offsets: Int64s, segments: Sequence[tuple[StoredFile, StoredFile | None, Range]], mode: str
-) -> Mask:
-    """Find the batches with wrong checksums among those that begin at these offsets.
+def damaged_rows(
+    batches: TransactionalBatches,
+    parts: Sequence[tuple[StoredFile, Stretch, Range]],
+    mode: str,
+) -> npt.NDArray[np.intp]:
+    """The batches of open transactions that have wrong checksums; with FAILFAST that is an error.
 
     Such a batch may have been another producer's, or none of a transaction.
+
+    Args:
+        batches: of transactions.
+        parts: the stretches of logs with some of them, and the offsets that are read there.
+        mode: how to treat damage.
     """
-    damaged = np.zeros(offsets.size, dtype=np.bool_)
-    for log, _, cut in segments:
+    rows = open_rows(batches)
+    offsets = batches.base_offset[rows]
+    damaged = np.zeros(rows.size, dtype=np.bool_)
+    for log, (start, end), cut in parts:
         base = parse_log_path(log.path).base_offset or 0
         if not (cut.holds(offsets) & (offsets >= base)).any():
             continue
-        source = log.open()
-        for batches in Walk(source, mode=PERMISSIVE, selection=Selection(offsets=cut)).framed():
-            asked = batches[np.isin(batches.field("baseOffset"), offsets)]
-            bad = asked[~asked.is_valid(source.content)]
+        source, asked = log.open(start, end), Selection(offsets=cut)
+        walk = Walk(source, mode=PERMISSIVE, start=start, end=end, selection=asked)
+        for part in walk.framed():
+            here = part[np.isin(part.field("baseOffset"), offsets)]
+            bad = here[~here.is_valid(source.content)]
             if len(bad) and mode == FAILFAST:
                 raise Decoder(source, ColumnMemory(Wanted())).unsound(bad, 0)
             damaged |= np.isin(offsets, bad.field("baseOffset"))
-            source.forget(int(batches.end[-1]))
-    return damaged
+            source.forget(int(part.end[-1]))
+    return rows[damaged]
 
 
 def _entries(index: StoredFile, mode: str) -> AbortedTransactions:

@@ -26,7 +26,7 @@ from kafkajit.errors import (
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
-from kafkajit.format.ranges import ALL, Range
+from kafkajit.format.ranges import ALL, NOTHING, Range
 from kafkajit.log.footing import Footing
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.open_segment import OpenSegment
@@ -35,6 +35,7 @@ from kafkajit.log.positions import IndexEntries
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
 from kafkajit.places.location import READABLE_NAME, shown
+from kafkajit.records.batches import frame
 from kafkajit.records.offset_order import OffsetOrder, grow, has_messages, offsets_of
 from kafkajit.scan.options import READ_COMMITTED, SERVED, ScanOptions
 from kafkajit.scan.packing import packed, task_share
@@ -329,11 +330,13 @@ def _framed_stretches(
     lasts: dict[int, int] = {}  # cut: where they end
     behind, gap, was_wanted = MIN_INT64, Stretch(0, 0), False
     witness_before: int | None = None  # the position of the last batch
+    claimed = NOTHING  # the offsets of damage by its own header
 
     def add_damage(before: int, is_near: bool, until: int) -> None:
         """Add the last damage, and the batches around it, if it may have had wanted offsets."""
         is_near |= was_wanted or asked.timestamps.is_everything
-        if gap.end and is_near and Range(behind, before) & asked.offsets:
+        is_wanted = Range(behind, before) & asked.offsets or claimed & asked.offsets
+        if gap.end and is_near and is_wanted:
             start = gap.start if witness_before is None else witness_before
             cut = cuts[int(np.searchsorted(cuts, start, side="right")) - 1]
             firsts[cut] = min(firsts.get(cut, start), start)
@@ -344,6 +347,10 @@ def _framed_stretches(
             if isinstance(batches, Gap):
                 start = gap.start if gap.end else batches.position
                 gap = Stretch(start, batches.position + batches.length)
+                header = frame(source.content, batches.position, max_records=1).batches[:1]
+                if len(header):
+                    (first,), (last,) = offsets_of(header)
+                    claimed = Range(int(first), int(last))
                 continue
             source.forget(int(batches.position[0]))
             ideal = whole.start + np.arange(len(cuts), pieces) * (whole.end - whole.start) // pieces
@@ -355,7 +362,7 @@ def _framed_stretches(
             are_wanted = every.batches(batches)
             witness = int(batches.end[:_WITNESSES][-1])
             add_damage(int(batches.field("baseOffset")[0]) - 1, bool(are_wanted[0]), witness)
-            gap, was_wanted = Stretch(0, 0), bool(are_wanted[-1])
+            gap, claimed, was_wanted = Stretch(0, 0), NOTHING, bool(are_wanted[-1])
             behind, witness_before = int(batches.last_offset[-1]) + 1, int(batches.position[-1])
             wanted = batches[are_wanted]
             pieces_of = np.searchsorted(cuts, wanted.position, side="right") - 1
@@ -367,7 +374,8 @@ def _framed_stretches(
     except KafkaJitError:
         # A task will reach the same damage, and report it.
         lasts[cuts[-1]] = whole.end
-        firsts.setdefault(cuts[-1], reader.position)
+        begin = reader.position if witness_before is None else max(cuts[-1], witness_before)
+        firsts.setdefault(cuts[-1], begin)
     if asked.is_everything:
         return _between([*cuts, whole.end])
     if mode != FAILFAST and firsts:

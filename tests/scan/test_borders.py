@@ -173,3 +173,31 @@ def test_tasks_do_not_part_before_or_behind_a_batch_that_lies(
     log.write_bytes(b"".join([sound[0], moved(sound[1], base_offset), *sound[2:]]))
     with pytest.raises(CorruptRecordError, match="does not fit"):
         read_rows(folder, maxPartitionBytes=size)
+
+
+@pytest.mark.parametrize("bit", [0, 2, 4, 18])
+@pytest.mark.parametrize("end", [12, 14, 15, 17])
+def test_a_first_batch_that_lies_before_a_single_one_is_not_left_out(
+    end: int, bit: int, tmp_path: Path
+) -> None:
+    lying = moved(data(10, 5), 10 ^ 1 << bit)
+    segments = {0: [data(0, 5), data(5, 5)], 10: [lying, data(15, 5)]}
+    folder = written(tmp_path / "orders-0", segments)
+    with pytest.raises(CorruptRecordError, match="does not fit"):
+        kafkajit.restore(
+            folder, tmp_path / "kafka", partitions="orders-0", ending_offset=end
+        ).apply()
+
+
+@pytest.mark.parametrize(("first", "end"), [(0, 10), (5, 10), (7, 12)])
+def test_batches_that_have_changed_places_are_reported(
+    first: int, end: int, tmp_path: Path
+) -> None:
+    batches = [data(0, 5), data(10, 5), data(5, 5), data(15, 5), data(20, 5)]
+    folder = written(tmp_path / "orders-0", {0: batches})
+    places = {"startingOffsets": first, "endingOffsets": end}
+    asked = {name: f'{{"orders": {{"0": {offset}}}}}' for name, offset in places.items()}
+    rows = read_rows(folder, **asked, mode="PERMISSIVE", columns=["offset", "corruption"])
+    assert any(row["corruption"] for row in rows)
+    with pytest.raises(CorruptRecordError):
+        read_rows(folder, **asked)

@@ -898,6 +898,39 @@ def test_committed_records_come_once_their_transaction_has_ended(tmp_path: Path)
     assert query.offsets() == []
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_damage_that_seems_to_open_a_transaction_holds_nothing_back(
+    is_late: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "orders-0"
+    bad = bytearray(data(2))
+    bad[22] ^= 0x10  # transactional
+    append(folder, data(0) + (b"" if is_late else bytes(bad) + data(4)))
+    options = {"isolationLevel": "read_committed"}
+    lenient = started(folder, mode="DROPMALFORMED", **options)
+    strict = started(folder, **options)
+    if is_late:
+        assert lenient.offsets() == [0, 1]
+        append(folder, bytes(bad) + data(4))
+    assert lenient.offsets() == ([4, 5] if is_late else [0, 1, 4, 5])
+    with pytest.raises(CorruptRecordError, match="Record is corrupt"):
+        strict.offsets()
+
+
+def test_records_behind_a_marker_that_damage_took_are_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "orders-0"
+    bad = bytearray(marker(4, 7, 1))
+    bad[50] ^= 1  # of another producer
+    append(folder, data(0) + transactional(2, 7) + bytes(bad) + data(5))
+    query = started(folder, mode="DROPMALFORMED", isolationLevel="read_committed")
+    assert query.offsets() == [0, 1]
+    append(folder, data(7))
+    assert query.offsets() == []
+    assert caplog.text.count("records from offset 2 on are left out: a transaction is open") == 1
+
+
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_an_aborted_transaction_is_left_out_in_pieces(tmp_path: Path, most: int) -> None:
     folder = tmp_path / "orders-0"

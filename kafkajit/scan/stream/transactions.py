@@ -11,18 +11,21 @@ import logging
 import numpy as np
 
 from kafkajit.errors import CorruptSnapshotError
+from kafkajit.log.isolation import damaged_rows, name_hidden
 from kafkajit.records.transactions import (
     NONE_ABORTED,
     AbortedTransactions,
     TransactionalBatches,
     find_transactions,
+    joined,
 )
 from kafkajit.scan.stream.options import StreamOptions
-from kafkajit.scan.stream.partition import Partition
+from kafkajit.scan.stream.partition import Partition, Piece
 from kafkajit.state.producer_snapshot import parse_producer_snapshot
 from kafkajit.storage.source import Int64s, as_bytes
+from kafkajit.walk.damage import FAILFAST, Stretch
 from kafkajit.walk.selection import Selection
-from kafkajit.walk.transactional_batches import transactional_batches
+from kafkajit.walk.transactional_batches import Holes, transactional_batches
 
 logger = logging.getLogger("kafkajit")
 
@@ -38,6 +41,8 @@ class Transactions:
         self._partition = partition
         self._generation = partition.generation
         self._open, self._read = _open_before(partition, since)
+        self._holes = Holes()
+        self._named = -1  # the offset from which on damage hides records
 
     def serves(self, partition: Partition, first: int) -> bool:
         """Whether these are a partition's transactions from an offset on."""
@@ -50,7 +55,8 @@ class Transactions:
         if self._read == end and self._stable is not None:
             return self._stable
         found = [self._open]
-        for piece in self._partition.pieces(self._read, end):
+        pieces = list(self._partition.pieces(self._read, end))
+        for piece in pieces:
             found += transactional_batches(
                 piece.segment.log.open(piece.start, piece.end),
                 self._options.mode,
@@ -59,8 +65,10 @@ class Transactions:
                 start=piece.start,
                 end=piece.end,
                 asked=Selection(offsets=piece.offsets),
+                holes=self._holes,
             )
         if len(found) > 1:
+            found = [self._without_damaged(found, pieces)]
             more, _ = find_transactions(found)
             columns = zip(self.aborted, more, strict=True)
             self.aborted = AbortedTransactions(*map(np.concatenate, columns))
@@ -68,7 +76,23 @@ class Transactions:
         self._read = max(self._read, end)
         first = self._open.base_offset
         self._stable = min(end, int(first.min())) if first.size else end
+        if self._stable < end and self._stable != self._named and self._options.mode != FAILFAST:
+            folder = self._partition.listing.folder
+            if name_hidden(self._stable, self._holes.ranges(), folder, None):
+                self._named = self._stable
         return self._stable
+
+    def _without_damaged(
+        self, found: list[TransactionalBatches], pieces: list[Piece]
+    ) -> TransactionalBatches:
+        """The batches without those that only seem to open a transaction."""
+        batches = joined(found)
+        if not self._options.check_crcs:
+            return batches
+        parts = [
+            (piece.segment.log, Stretch(piece.start, piece.end), piece.offsets) for piece in pieces
+        ]
+        return batches.without(damaged_rows(batches, parts, self._options.mode))
 
     def forget(self, before: int) -> None:
         """Drop the aborted transactions that end before an offset."""

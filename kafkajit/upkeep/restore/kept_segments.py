@@ -250,13 +250,17 @@ def _check_order(opened: OpenSegment, batches: Batches, row: int, wanted: Range)
     if any(map(has_messages, near)):
         return
     firsts, lasts = map(np.concatenate, zip(*map(offsets_of, near), strict=True))
-    wrong = misplaced(firsts, lasts, None)
+    # A segment's first batch does not begin before its name.
+    begin = opened.segment.base_offset
+    is_first = batches.position[0] == 0 and firsts[0] >= begin
+    wrong = misplaced(firsts, lasts, begin - 1 if is_first else None)
     for at in np.flatnonzero(wrong[: row + 1]).tolist():
         before, behind = lasts[:at][~wrong[:at]], firsts[at + 1 :][~wrong[at + 1 :]]
         last = int(before[-1]) if before.size else None
         following = int(behind[0]) if behind.size else None
-        first = opened.segment.base_offset if last is None else last + 1
-        if Range(first, MAX_INT64 if following is None else following - 1) & wanted:
+        first = begin if last is None else last + 1
+        may_have = Range(first, MAX_INT64 if following is None else following - 1)
+        if may_have & wanted or Range(int(firsts[at]), int(lasts[at])) & wanted:
             raise CorruptRecordError(
                 misfit(last, following),
                 path=opened.segment.log.path,
