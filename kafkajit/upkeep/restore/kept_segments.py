@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from kafkajit.errors import (
     CorruptIndexError,
@@ -32,7 +33,7 @@ from kafkajit.records.batches import Batches
 from kafkajit.records.offset_order import has_messages, misfit, misplaced, offsets_of
 from kafkajit.schema import record_schema
 from kafkajit.upkeep.restore.cut_batch import CutBatch, cut_batch
-from kafkajit.walk.damage import Stretch
+from kafkajit.walk.damage import PERMISSIVE, Stretch
 from kafkajit.walk.frames import frames
 from kafkajit.walk.selection import Selection
 
@@ -95,6 +96,22 @@ class KeptSegment:
         """The header of its first batch as the source has it; empty for an empty segment."""
         position = self.stretch.start if self.head is None else self.head.position
         return OpenSegment(self.segment).batches_at(position)[:1]
+
+    @property
+    def first_timestamp(self) -> int | None:
+        """The time of the first record of its first batch; None if it has no batch."""
+        first = self.first_batch
+        if not len(first) or not first.has_delete_horizon[0]:
+            return int(first.header["baseTimestamp"][0]) if len(first) else None
+        # A cleaner has put the time there at which tombstones go.
+        start, end = int(first.position[0]), int(first.end[0])
+        source = self.segment.log.open(start, end)
+        reader = SegmentReader(source, mode=PERMISSIVE, start=start, end=end)
+        for rows in reader.records(record_schema(["timestamp"])):
+            if rows.num_rows:
+                timestamp: int = rows["timestamp"].cast(pa.int64())[0].as_py()
+                return timestamp
+        return None
 
 
 def kept_segments(

@@ -85,8 +85,7 @@ class PartitionRestoration(PartitionPlan):
         found: list[int | None] = [None, None]
         with_batches = [kept for kept in self.segments if kept.size]
         if with_batches:
-            first = with_batches[0].first_batch
-            found[0] = int(first.header["baseTimestamp"][0]) if len(first) else None
+            found[0] = with_batches[0].first_timestamp
             found[1] = with_batches[-1].last_timestamp
         first_time, last_time = (None if at is None or at < 0 else at for at in found)
         return first_time, last_time

@@ -810,3 +810,16 @@ def start_in(root: Path) -> int | None:
 def start_of(found: Files) -> int | None:
     rows = rows_of(kafkajit.read_checkpoint(found[STARTS])) if STARTS in found else []
     return next((row["offset"] for row in rows if row["topic"] == "orders"), None)
+
+
+def test_the_first_time_of_a_compacted_log_is_that_of_a_record(tmp_path: Path) -> None:
+    folder = tmp_path / "source" / "orders-0"
+    folder.mkdir(parents=True)
+    time = 1_700_000_000_000
+    tombstone = kt.batch(
+        [kt.Record(b"k", None, timestamp=time)], delete_horizon_ms=time + 86_400_000
+    )
+    behind = kt.batch([kt.Record(b"a", b"b", timestamp=time + 5)], base_offset=1)
+    (folder / f"{0:020}.log").write_bytes(tombstone + behind)
+    (partition,) = kafkajit.restore(folder, tmp_path / "kafka", topic_ids=None).partitions
+    assert partition.timestamps == (time, time + 5)
