@@ -50,8 +50,7 @@ _Index = TypeVar("_Index", OffsetIndex, TimeIndex)
 
 def order_in(segment: Segment, start: int) -> OffsetOrder:
     """The order that the offsets of a segment's batches have to have, from a position on."""
-    base = None if start else segment.path.base_offset
-    return OffsetOrder(segment.log.path, segment.between, base)
+    return OffsetOrder.from_position(segment.log.path, segment.between, start)
 
 
 class OpenSegment:

@@ -15,6 +15,7 @@ import numpy as np
 
 from kafkajit.errors import CorruptRecordError
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import ALL, Range
 from kafkajit.records.batches import Batches, Framing, SingleMessages, frame
 from kafkajit.storage.source import Bytes, Int64s, Mask
@@ -45,6 +46,11 @@ class OffsetOrder:
         self._last = None if first is None else first - 1
         self._maximum = between.last
         self._last_batch: Batches | None = None  # that has this offset
+
+    @classmethod
+    def from_position(cls, path: str, between: Range, position: int) -> OffsetOrder:
+        """The order in a log from a position on: only at its beginning does its name tell."""
+        return cls(path, between, None if position else parse_log_path(path).base_offset)
 
     @property
     def is_bounded(self) -> bool:

@@ -25,11 +25,11 @@ from kafkajit.errors import (
 )
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
-from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.format.log_path import LogPath
 from kafkajit.format.ranges import ALL, NOTHING, Range
 from kafkajit.log.footing import Footing
 from kafkajit.log.isolation import find_isolation
-from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.open_segment import OpenSegment, order_in
 from kafkajit.log.overlaps import served
 from kafkajit.log.positions import IndexEntries
 from kafkajit.log.segment import Segment, segments_of
@@ -81,8 +81,7 @@ class Split(NamedTuple):
 
     def order(self) -> OffsetOrder:
         """The order that the offsets of its batches have to have."""
-        base = None if self.start else parse_log_path(self.file.path).base_offset
-        return OffsetOrder(self.file.path, self.between, base)
+        return OffsetOrder.from_position(self.file.path, self.between, self.start)
 
 
 Task = list[Split]
@@ -322,7 +321,7 @@ def _framed_stretches(
     """Runs of selected batches, cut near the ends of equal pieces."""
     source = segment.log.open()
     # A batch whose base offset does not fit may have any offset between those around it.
-    order = Split(segment.log, segment.offsets, *whole, asked, between=segment.between).order()
+    order = order_in(segment, whole.start)
     reader = Walk(source, mode=mode, start=whole.start, end=whole.end, order=order)
     every = replace(asked, committed=False)  # a damaged batch may look like an aborted one
     cuts = [whole.start]
