@@ -218,11 +218,13 @@ def _taken_by_spark(options: argparse.Namespace, depth: str) -> dict[str, Any]:
 
 def _document_at(path: Path) -> dict[str, Any]:
     """An earlier report."""
+    from kafkajit.report.changes import is_document
+
     try:
         document = json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
-    if not isinstance(document, dict) or document.get("version") != 1:
+    if not is_document(document):
         raise ValueError(
             f"{path} is not a report of this version: make it with kafkajit report --format json"
         )

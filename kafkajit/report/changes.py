@@ -32,6 +32,28 @@ def changes_since(earlier: Document, document: Document) -> dict[str, Any]:
     }
 
 
+def is_document(found: Any) -> bool:
+    """Whether this is a document that another one can be compared with.
+
+    >>> is_document({"version": 1, "topics": [{"topic": "orders"}]})
+    False
+    """
+    try:
+        topics, trouble, totals = found["topics"], found["trouble"], found["totals"]
+        return (
+            found["version"] == 1
+            and isinstance(found["madeAt"], (int, str))
+            and all(isinstance(topic["topic"], str) for topic in topics)
+            and all(type(figure) is int for topic in topics for figure in _figures(topic))
+            and all(
+                isinstance(one, (str, int, type(None))) for row in trouble for one in _identity(row)
+            )
+            and all(isinstance(one, (str, int, float, type(None))) for one in totals.values())
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False
+
+
 def _figures(topic: Document) -> tuple[int, int]:
     return topic["bytes"], topic["records"]
 

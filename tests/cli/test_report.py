@@ -131,7 +131,25 @@ def test_a_pipe_or_a_device_is_written_to_and_not_replaced(
     assert pipe.is_fifo()
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", "no JSON", '{"version": 2}'])
+STRANGE = {
+    "an object": "{}",
+    "a list": "[]",
+    "a number": "1",
+    "no JSON": "no JSON",
+    "deep": "[" * 100_000,
+    "a version to come": '{"version": 2}',
+    "no topics": '{"version": 1}',
+    "topics of another kind": '{"version": 1, "madeAt": 1, "topics": 3, "trouble": [], "totals": {}}',
+    "a topic without a name": (
+        '{"version": 1, "madeAt": 1, "topics": [{"name": {}}], "trouble": [], "totals": {}}'
+    ),
+    "trouble of another kind": (
+        '{"version": 1, "madeAt": 1, "topics": [], "trouble": [{"kind": []}], "totals": {}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("content", STRANGE.values(), ids=STRANGE)
 def test_a_file_that_is_no_report_is_refused(
     content: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
