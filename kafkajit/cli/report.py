@@ -228,7 +228,8 @@ def _document_at(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is not a report of this version: make it with kafkajit report --format json"
         )
-    return document
+    found: dict[str, Any] = document
+    return found
 
 
 def _show(progress: Progress, step: str, done: int, total: int) -> None:

@@ -263,6 +263,9 @@ def _stretches(
         # The batches behind it tell whether the base offset of its last one fits.
         behind = opened.batches_at(whole.end)[:_WITNESSES]
         whole = whole._replace(end=int(behind.end.max(initial=whole.end)))
+    if whole.start and segment.log.filesystem is None:  # and so do those before its first one
+        before = IndexEntries(segment).position_before(whole.start - 1)
+        whole = whole._replace(start=before)
     size = whole.end - whole.start
     # One task compares all batches of a KafScale segment with its footer.
     pieces = 1 if segment.path.suffix == KAFSCALE_SUFFIX else -(-size // share)

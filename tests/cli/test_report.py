@@ -139,7 +139,9 @@ STRANGE = {
     "deep": "[" * 100_000,
     "a version to come": '{"version": 2}',
     "no topics": '{"version": 1}',
-    "topics of another kind": '{"version": 1, "madeAt": 1, "topics": 3, "trouble": [], "totals": {}}',
+    "topics of another kind": (
+        '{"version": 1, "madeAt": 1, "topics": 3, "trouble": [], "totals": {}}'
+    ),
     "a topic without a name": (
         '{"version": 1, "madeAt": 1, "topics": [{"name": {}}], "trouble": [], "totals": {}}'
     ),

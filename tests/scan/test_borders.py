@@ -201,3 +201,19 @@ def test_batches_that_have_changed_places_are_reported(
     assert any(row["corruption"] for row in rows)
     with pytest.raises(CorruptRecordError):
         read_rows(folder, **asked)
+
+
+@pytest.mark.parametrize("base_offset", [0, 10, 14, 16, 18])
+@pytest.mark.parametrize("first", [15, 17, 19])
+def test_what_is_asked_for_does_not_begin_with_a_batch_that_lies(
+    first: int, base_offset: int, tmp_path: Path
+) -> None:
+    sound = [data(0, 5), data(5, 5), data(10, 5), data(15, 5), data(20, 5), data(25, 5)]
+    folder = make_partition(tmp_path / "orders-0", {0: sound})
+    batches = [*sound[:3], moved(sound[3], base_offset), *sound[4:]]
+    (folder / log_name(0)).write_bytes(b"".join(batches))
+    since = {"startingOffsets": f'{{"orders": {{"0": {first}}}}}'}
+    with pytest.raises(CorruptRecordError, match="does not fit"):
+        read_rows(folder, **since)
+    rows = read_rows(folder, **since, mode="PERMISSIVE", columns=["offset", "corruption"])
+    assert [row["offset"] for row in rows] == [None, *range(20, 30)]

@@ -230,6 +230,28 @@ def test_a_partition_whose_own_path_was_given_is_found_where_it_has_moved(
     assert read_after(query, lambda: (here / "orders-0").rename(there / "orders-0")) == [*range(20)]
 
 
+@STRICTNESS
+def test_a_folder_whose_segments_all_go_is_a_loss(
+    strict: str,
+    disks: tuple[Path, Path],
+    read_after: Callable[..., list[int]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here, _ = disks
+
+    def change() -> None:
+        for path in (here / "orders-0").iterdir():
+            path.unlink()
+
+    query = started(here, failOnDataLoss=strict)
+    if strict == "true":
+        with pytest.raises(OffsetOutOfRangeError, match="offsets 0 to 9 are gone"):
+            read_after(query, change)
+    else:
+        assert read_after(query, change) == []
+        assert "offsets 10 to 19 are gone" in caplog.text
+
+
 def test_a_segment_whose_time_changes_while_it_is_read_is_read(
     disks: tuple[Path, Path], read_after: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,7 +161,11 @@ def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
         except FileNotFoundError:
             time.sleep(_PAUSE_SECONDS)  # a broker deletes or swaps segments right now
     else:
-        found = _again(split, options)
+        try:
+            found = _again(split, options)
+        except FileNotFoundError:
+            _report_loss(split, *split.offsets, options)
+            return
     yield from found
 
 
