@@ -12,12 +12,10 @@ import logging
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.errors import CorruptIndexError, Failed, LeftOutError, RemoteStorageError
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.index.transaction_index import aborted_transactions
 from kafkajit.log.aborts_in_index import (
@@ -37,7 +35,7 @@ from kafkajit.records.transactions import (
     joined,
     open_rows,
 )
-from kafkajit.storage.source import Source, as_bytes
+from kafkajit.storage.source import Int64s, Mask, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Stretch
 from kafkajit.walk.selection import Selection
@@ -81,8 +79,14 @@ def find_isolation(
                 indexed.append(IndexedAborts(index.path, entries, batches))
     whole, lost = joined(found), holes.ranges()
     if check_crcs:
-        stretches = [(log, Stretch(0, log.size), cut) for log, _, cut in segments]
-        bad = damaged_rows(whole, stretches, mode)
+        rows = open_rows(whole)
+        begins = whole.base_offset[rows]
+        stretches = [
+            (log, Stretch(0, log.size), cut)
+            for (log, _, cut), batches in zip(segments, found, strict=True)
+            if np.isin(batches.base_offset, begins).any()
+        ]
+        bad = rows[are_damaged(begins, stretches, mode)]
         lost = sorted([*lost, *(Range(at, at) for at in whole.base_offset[bad].tolist())])
         whole = whole.without(bad)
     entries = undisputed(indexed, whole, lost) if indexed and lost else NONE_ABORTED
@@ -123,37 +127,32 @@ def name_hidden(first_open: int, lost: Sequence[Range], folder: str, failed: Fai
     return True
 
 
-def damaged_rows(
-    batches: TransactionalBatches,
-    parts: Sequence[tuple[StoredFile, Stretch, Range]],
-    mode: str,
-) -> npt.NDArray[np.intp]:
-    """The batches of open transactions that have wrong checksums; with FAILFAST that is an error.
+def are_damaged(
+    begins: Int64s, parts: Sequence[tuple[StoredFile, Stretch, Range]], mode: str
+) -> Mask:
+    """Find the batches of open transactions with wrong checksums; with FAILFAST one is an error.
 
     Such a batch may have been another producer's, or none of a transaction.
 
     Args:
-        batches: of transactions.
+        begins: the base offsets of the batches.
         parts: the stretches of logs with some of them, and the offsets that are read there.
         mode: how to treat damage.
     """
-    rows = open_rows(batches)
-    offsets = batches.base_offset[rows]
-    damaged = np.zeros(rows.size, dtype=np.bool_)
+    damaged = np.zeros(begins.size, dtype=np.bool_)
     for log, (start, end), cut in parts:
-        base = parse_log_path(log.path).base_offset or 0
-        if not (cut.holds(offsets) & (offsets >= base)).any():
+        if not cut.holds(begins).any():
             continue
         source, asked = log.open(start, end), Selection(offsets=cut)
         walk = Walk(source, mode=PERMISSIVE, start=start, end=end, selection=asked)
         for part in walk.framed():
-            here = part[np.isin(part.field("baseOffset"), offsets)]
+            here = part[np.isin(part.field("baseOffset"), begins)]
             bad = here[~here.is_valid(source.content)]
             if len(bad) and mode == FAILFAST:
                 raise Decoder(source, ColumnMemory(Wanted())).unsound(bad, 0)
-            damaged |= np.isin(offsets, bad.field("baseOffset"))
+            damaged |= np.isin(begins, bad.field("baseOffset"))
             source.forget(int(part.end[-1]))
-    return rows[damaged]
+    return damaged
 
 
 def _entries(index: StoredFile, mode: str) -> AbortedTransactions:

@@ -53,9 +53,9 @@ logger = logging.getLogger("kafkajit")
 _INDEXED = 64 << 10
 # The bytes of local files that planning a query frames at most.
 _FRAMING_BUDGET = 16 << 30
-# No offset, behind those of any log.
 # As many batches behind another one tell whether its base offset fits.
 _WITNESSES = 2
+# No offset, behind those of any log.
 _BEHIND_ALL = Range(MAX_INT64, MAX_INT64 - 1)
 
 

@@ -35,6 +35,7 @@ from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.state.sidecar_files import INDEXES, PATH_COLUMNS, SIDECAR_FILES, is_live, kind_of
 from kafkajit.storage.globs import glob_to_regex
+from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.source import Bytes, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE
@@ -185,7 +186,7 @@ def _settled_index_row(split: SidecarSplit) -> dict[str, Any] | None:
             row = None
             continue
         is_old = before == _state(split) and all(
-            one is None or time.time_ns() - one.modified_ns > _CHANGING_NS for one in before
+            one is None or time.time_ns() - (one.modified_ns or 0) > _CHANGING_NS for one in before
         )
         if not row["problems"] or is_old:
             break
@@ -194,23 +195,14 @@ def _settled_index_row(split: SidecarSplit) -> dict[str, Any] | None:
     return row
 
 
-class _FileState(NamedTuple):
-    """The state of a local file: another one means another content."""
-
-    inode: int
-    size: int
-    modified_ns: int
-
-
-def _state(split: SidecarSplit) -> list[_FileState | None]:
-    """The states of an index and its log; None for those that are gone, or not on this machine."""
-    states: list[_FileState | None] = []
+def _state(split: SidecarSplit) -> list[LiveFile | None]:
+    """An index and its log as they are now; None for those that are gone, or not local."""
+    states: list[LiveFile | None] = []
     for file in (split.file, split.log):
         state = None
         if file is not None and file.is_local:
             with suppress(FileNotFoundError):
-                now = Path(file.key).stat()
-                state = _FileState(now.st_ino, now.st_size, now.st_mtime_ns)
+                state = LiveFile.at(file.key)
         states.append(state)
     return states
 

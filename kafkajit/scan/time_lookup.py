@@ -43,11 +43,10 @@ def start_for_timestamp(
     damage is an error anyway.
     """
     found = _first(partition, timestamp, options)
-    if options.mode == FAILFAST or not partition:
-        return None if found is None else found.offset
-    damaged = _damaged_before(partition, found)
-    if damaged is not None:
-        return damaged
+    if options.mode != FAILFAST and partition:
+        damaged = _damaged_before(partition, found)
+        if damaged is not None:
+            return damaged
     return None if found is None else found.offset
 
 

@@ -295,13 +295,12 @@ class Walk:
         is_large = batches.size_in_bytes > _LARGE
         if prover is None or not prover.is_needed or not is_large.any():
             return batches.is_valid(content)
-        valid = is_large.copy()
+        valid = np.empty(len(batches), dtype=np.bool_)
         valid[~is_large] = batches[~is_large].is_valid(content)
         large = batches[is_large]
-        computed = [
-            prover.checksum(*place) for place in zip(large.position, large.end, strict=True)
-        ]
-        valid[is_large] = np.array(computed) == large.field("crc")
+        places = zip(large.position.tolist(), large.end.tolist(), strict=True)
+        computed = np.array([prover.checksum(*place) for place in places])
+        valid[is_large] = computed == large.field("crc")
         return valid
 
     def _prove(self) -> PrefixChecksums:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
-from partitions import data, log_name, make_partition
+from partitions import data, log_name, make_partition, moved
 from scanning import read_rows
-from streaming import append, finish, started
+from streaming import finished, started
 
 import kafkajit
 from kafkajit.cli import main
@@ -27,11 +26,6 @@ def zeros(batch: bytes) -> bytes:
     return bytes(len(batch))
 
 
-def moved(batch: bytes, base_offset: int) -> bytes:
-    """A batch with another base offset, which no checksum covers."""
-    return struct.pack(">q", base_offset) + batch[8:]
-
-
 # Segments of which the batch with the offsets 10 to 14 is damaged, the first one of a time.
 PLACES: dict[str, Any] = {
     "in the middle": lambda bad: {0: [data(0, 10), bad, data(15, 5)]},
@@ -40,13 +34,6 @@ PLACES: dict[str, Any] = {
     "at the log's start": lambda bad: {10: [bad, data(15, 5)]},
     "at the log's end": lambda bad: {0: [data(0, 10)], 10: [bad]},
 }
-
-
-def written(folder: Path, segments: dict[int, list[bytes]]) -> Path:
-    for base, batches in segments.items():
-        append(folder, b"".join(batches), base)
-    finish(folder)
-    return folder
 
 
 def after(folder: Path) -> list[int]:
@@ -62,7 +49,7 @@ def test_damage_before_the_first_record_of_a_time_is_read_with_it(
 ) -> None:
     if spoil is zeros and place == "at the log's end":
         return  # preallocated
-    folder = written(tmp_path / "logs" / "orders-0", PLACES[place](spoil(data(10, 5))))
+    folder = finished(tmp_path / "logs" / "orders-0", PLACES[place](spoil(data(10, 5))))
     sound = after(folder)
     options = {"startingTimestamp": str(START), "mode": "PERMISSIVE"}
     rows = read_rows(folder, **options, columns=["offset", "corruption"])
@@ -80,7 +67,7 @@ def test_damage_before_the_first_record_of_a_time_is_read_with_it(
 @pytest.mark.parametrize("place", PLACES)
 def test_a_time_begins_behind_damage_that_sound_records_follow(place: str, tmp_path: Path) -> None:
     segments = PLACES[place](wrong_checksum(data(10, 5)))
-    folder = written(tmp_path / "logs" / "orders-0", segments | {20: [data(20, 5)]})
+    folder = finished(tmp_path / "logs" / "orders-0", segments | {20: [data(20, 5)]})
     options = {"startingTimestamp": str(TIME + 20_000), "mode": "PERMISSIVE"}
     rows = read_rows(folder, **options, columns=["offset", "corruption"])
     expected = [*range(20, 25)] if place != "at the log's end" else [None, *range(20, 25)]
@@ -96,7 +83,7 @@ def test_a_batch_that_lies_about_its_offset_is_not_left_out_at_an_end(
     end: int, base_offset: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     batches = [data(0, 10), moved(data(10, 5), base_offset), data(15, 5), data(20, 5), data(25, 5)]
-    folder = written(tmp_path / "logs" / "orders-0", {0: batches})
+    folder = finished(tmp_path / "logs" / "orders-0", {0: batches})
     until = {"endingOffsets": f'{{"orders": {{"0": {end}}}}}'}
     with pytest.raises(CorruptRecordError, match="base offset does not fit"):
         read_rows(folder, **until)
@@ -113,7 +100,7 @@ def test_a_batch_that_lies_about_its_offset_is_not_left_out_at_an_end(
 
 def test_damage_outside_of_the_offsets_that_are_asked_for_is_not_read(tmp_path: Path) -> None:
     batches = [data(0, 5), zeros(data(5, 5)), data(10, 5), zeros(data(15, 5)), data(20, 5)]
-    folder = written(tmp_path / "orders-0", {0: batches})
+    folder = finished(tmp_path / "orders-0", {0: batches})
     places = {"orders": {"0": 11}}, {"orders": {"0": 14}}
     asked = dict(zip(("startingOffsets", "endingOffsets"), map(str, places), strict=True))
     asked = {name: text.replace("'", '"') for name, text in asked.items()}
@@ -131,7 +118,7 @@ def with_lie(folder: Path, base_offset: int) -> Path:
         10: [data(10, 5), moved(data(15, 5), base_offset), data(20, 5)],
         25: [data(25, 5), data(30, 5)],
     }
-    return written(folder / "logs" / "orders-0", segments)
+    return finished(folder / "logs" / "orders-0", segments)
 
 
 @pytest.mark.parametrize("base_offset", LYING)
@@ -182,7 +169,7 @@ def test_a_first_batch_that_lies_before_a_single_one_is_not_left_out(
 ) -> None:
     lying = moved(data(10, 5), 10 ^ 1 << bit)
     segments = {0: [data(0, 5), data(5, 5)], 10: [lying, data(15, 5)]}
-    folder = written(tmp_path / "orders-0", segments)
+    folder = finished(tmp_path / "orders-0", segments)
     with pytest.raises(CorruptRecordError, match="does not fit"):
         kafkajit.restore(
             folder, tmp_path / "kafka", partitions="orders-0", ending_offset=end
@@ -194,7 +181,7 @@ def test_batches_that_have_changed_places_are_reported(
     first: int, end: int, tmp_path: Path
 ) -> None:
     batches = [data(0, 5), data(10, 5), data(5, 5), data(15, 5), data(20, 5)]
-    folder = written(tmp_path / "orders-0", {0: batches})
+    folder = finished(tmp_path / "orders-0", {0: batches})
     places = {"startingOffsets": first, "endingOffsets": end}
     asked = {name: f'{{"orders": {{"0": {offset}}}}}' for name, offset in places.items()}
     rows = read_rows(folder, **asked, mode="PERMISSIVE", columns=["offset", "corruption"])

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from partitions import data, log_name
+from partitions import data, log_name, moved
 from scanning import read_table
-from streaming import Query, append, finish, started
+from streaming import Query, finished, started
 
 import kafkajit
 from kafkajit.cli import main
 from kafkajit.errors import KafkaJitError
-
-
-def moved(batch: bytes, base_offset: int) -> bytes:
-    """A batch with another base offset, which no checksum covers."""
-    return struct.pack(">q", base_offset) + batch[8:]
-
 
 COMPACTED = [data(0, 5), data(7, 3)]
 # With the offsets of the sound batches. The first batch of the last segment has another bit.
@@ -37,16 +29,9 @@ by_damage = pytest.mark.parametrize("kind", DAMAGED)
 def damaged(kind: str, tmp_path: Path) -> tuple[Path, list[int]]:
     """A partition's folder, and the offsets of its sound batches."""
     segments, behind = DAMAGED[kind]
-    folder = written(tmp_path / "logs" / "orders-0", segments)
+    folder = finished(tmp_path / "logs" / "orders-0", segments)
     first = kafkajit.read_records(folder / log_name(0))["offset"].to_pylist()
     return folder, [*first, *behind]
-
-
-def written(folder: Path, segments: dict[int, Sequence[bytes]]) -> Path:
-    for base, batches in segments.items():
-        append(folder, b"".join(batches), base)
-    finish(folder)
-    return folder
 
 
 def everything(query: Query) -> list[int]:
@@ -93,6 +78,6 @@ def test_an_export_and_a_search_do_not_end_well(
 def test_a_file_with_the_name_of_a_later_segment_is_no_damage(
     batches: list[bytes], tmp_path: Path
 ) -> None:
-    folder = written(tmp_path / "orders-0", {0: [data(0, 10)], 20: batches})
+    folder = finished(tmp_path / "orders-0", {0: [data(0, 10)], 20: batches})
     offsets = kafkajit.read_records(b"".join(batches))["offset"].to_pylist()
     assert read_table(folder)["offset"].to_pylist() == [*range(10), *offsets]

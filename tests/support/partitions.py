@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -18,6 +19,11 @@ def data(offset: int, count: int = 2, **fields: object) -> bytes:
     records = [kt.Record(b"k", b"%08d" % (offset + place)) for place in range(count)]
     time = 1_700_000_000_000 + 1000 * offset
     return kt.batch(records, base_offset=offset, **{"base_timestamp": time} | fields)  # type: ignore[arg-type]
+
+
+def moved(batch: bytes, base_offset: int) -> bytes:
+    """A batch with another base offset, which no checksum covers."""
+    return struct.pack(">q", base_offset) + batch[8:]
 
 
 def transactional(offset: int, producer_id: int, sequence: int = 0) -> bytes:

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,14 @@ def append(folder: Path, content: bytes, base_offset: int = 0) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / log_name(base_offset)).open("ab") as log:
         log.write(content)
+
+
+def finished(folder: Path, segments: Mapping[int, Iterable[bytes]]) -> Path:
+    """A folder with these segments, by base offsets, that looks as if it had rested for an hour."""
+    for base, batches in segments.items():
+        append(folder, b"".join(batches), base)
+    finish(folder)
+    return folder
 
 
 def finish(folder: Path) -> None:

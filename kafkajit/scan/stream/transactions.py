@@ -11,13 +11,14 @@ import logging
 import numpy as np
 
 from kafkajit.errors import CorruptSnapshotError
-from kafkajit.log.isolation import damaged_rows, name_hidden
+from kafkajit.log.isolation import are_damaged, name_hidden
 from kafkajit.records.transactions import (
     NONE_ABORTED,
     AbortedTransactions,
     TransactionalBatches,
     find_transactions,
     joined,
+    open_rows,
 )
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition, Piece
@@ -92,7 +93,9 @@ class Transactions:
         parts = [
             (piece.segment.log, Stretch(piece.start, piece.end), piece.offsets) for piece in pieces
         ]
-        return batches.without(damaged_rows(batches, parts, self._options.mode))
+        rows = open_rows(batches)
+        damaged = are_damaged(batches.base_offset[rows], parts, self._options.mode)
+        return batches.without(rows[damaged])
 
     def forget(self, before: int) -> None:
         """Drop the aborted transactions that end before an offset."""
