@@ -232,9 +232,9 @@ class FileNames:
                         LeftOut(
                             Range(*offsets),
                             tuple(KnownDamage(*gap) for gap in damage),
-                            tuple(sizes),
+                            *map(tuple, sizes),
                         )
-                        for offsets, damage, sizes in known.get("leftOut", ())
+                        for offsets, damage, *sizes in known.get("leftOut", ())
                     ),
                     tuple(ExportedFile(*file) for file in known["files"]),
                     tuple(known["begun"]),

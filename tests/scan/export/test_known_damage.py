@@ -152,6 +152,18 @@ def test_the_rest_of_a_segment_that_was_cut_is_named_when_it_comes(log: Path) ->
     assert lost == MENDED
 
 
+def test_a_journal_without_the_sizes_of_damaged_files_is_read(log: Path) -> None:
+    log.write_bytes(PLAIN + BAD + AFTER)
+    run(log)
+    for entry in (log.parents[2] / "out" / "_kafkajit" / "orders-0").iterdir():
+        document = json.loads(entry.read_text())
+        (left,) = document["leftOut"]
+        entry.write_text(json.dumps({**document, "leftOut": [left[:2]]}))
+    assert run(log).lost == []
+    log.write_bytes(PLAIN + GOOD + AFTER)
+    assert run(log).lost == [MENDED]
+
+
 def test_known_damage_is_reported_once_wherever_the_folder_lies(log: Path) -> None:
     there = log.parents[2] / "disk2" / "orders-0"
     there.parent.mkdir()
