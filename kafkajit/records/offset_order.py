@@ -58,7 +58,8 @@ class OffsetOrder:
         return self._maximum < MAX_INT64
 
     @property
-    def _behind(self) -> int | None:
+    def behind(self) -> int | None:
+        """The offset at which what is read behind these begins, if it is known."""
         return self._maximum + 1 if self.is_bounded else None
 
     def parts(self, framing: Framing, content: Bytes) -> Iterator[tuple[Framing, Misplaced | None]]:
@@ -74,7 +75,7 @@ class OffsetOrder:
         for row in np.flatnonzero(wrong).tolist():
             before = int(lasts[row - 1]) if row > start else before
             position, after = int(batches.position[row]), firsts[row + 1 :][~wrong[row + 1 :]]
-            behind = int(after[0]) if after.size else self._behind
+            behind = int(after[0]) if after.size else self.behind
             name = self._base if row == 0 and is_below else None
             error = CorruptRecordError(
                 misfit(before, behind, name),

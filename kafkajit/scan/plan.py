@@ -2,10 +2,8 @@
 
 find files ─▶ drop by name ─▶ drop by header ─▶ split where batches begin ─▶ pack
 
-A segment's name contains its base offset, at which the segment before it ends. Its indexes narrow
-the bytes that can hold the offsets and timestamps asked for. In local files the remaining bytes are
-framed, and split where batches begin. Remote files would have to be downloaded for that, which is
-left to tasks; they are split at the positions in their .index, or not at all.
+A segment's name contains its base offset, at which the segment before it ends. `stretches` tells
+which of its bytes are read.
 """
 
 from __future__ import annotations
@@ -13,39 +11,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
-import numpy as np
-
-from kafkajit.errors import (
-    CorruptIndexError,
-    KafkaJitError,
-    RemoteStorageError,
-)
-from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
-from kafkajit.format.ranges import ALL, NOTHING, Range
+from kafkajit.format.ranges import ALL, Range
+from kafkajit.log.beginnings import TimeLookup
 from kafkajit.log.footing import Footing
 from kafkajit.log.isolation import find_isolation
-from kafkajit.log.open_segment import OpenSegment, order_in
 from kafkajit.log.overlaps import served
-from kafkajit.log.positions import IndexEntries
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
 from kafkajit.places.location import READABLE_NAME, shown
-from kafkajit.records.batches import frame
-from kafkajit.records.offset_order import OffsetOrder, grow, has_messages, offsets_of
+from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.scan.options import READ_COMMITTED, SERVED, ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.partitions import find_partitions
 from kafkajit.scan.predicates import Predicate, meets, wanted_by
-from kafkajit.scan.time_lookup import offset_for_timestamp, start_for_timestamp
+from kafkajit.scan.stretches import stretches_of
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.damage import FAILFAST, Gap, Stretch
+from kafkajit.walk.damage import Stretch
 from kafkajit.walk.selection import Selection
-from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
 
@@ -53,8 +40,6 @@ logger = logging.getLogger("kafkajit")
 _INDEXED = 64 << 10
 # The bytes of local files that planning a query frames at most.
 _FRAMING_BUDGET = 16 << 30
-# As many batches behind another one tell whether its base offset fits.
-_WITNESSES = 2
 # No offset, behind those of any log.
 _BEHIND_ALL = Range(MAX_INT64, MAX_INT64 - 1)
 
@@ -178,7 +163,7 @@ def _split(
         if whole:
             stretches, framed = [Stretch(0, segment.log.size)], 0
         else:
-            stretches, framed = _stretches(segment, asked, options.mode, share, budget)
+            stretches, framed = stretches_of(segment, asked, options, share, budget)
         budget -= framed
         splits.extend(
             Split(
@@ -211,13 +196,14 @@ def selection_in(partition: list[Segment], options: ScanOptions, selection: Sele
     if path.topic is not None and path.partition is not None:
         first = options.starting_offsets.get(path.topic, {}).get(path.partition)
         behind = options.ending_offsets.get(path.topic, {}).get(path.partition)
+    times = times_in(partition, options)
     # A timestamp takes precedence over an offset, as in Spark's Kafka connector.
     if options.starting_timestamp is not None:
-        first = start_for_timestamp(partition, options.starting_timestamp, options)
+        first = times.start(options.starting_timestamp)
         if first is None:
             return replace(selection, offsets=_BEHIND_ALL)
     if options.ending_timestamp is not None:
-        behind = offset_for_timestamp(partition, options.ending_timestamp, options)
+        behind = times.first_offset(options.ending_timestamp)
     offsets = selection.offsets & Range(
         MIN_INT64 if first is None else first, MAX_INT64 if behind is None else behind - 1
     )
@@ -253,135 +239,6 @@ def selection_of(segment: Segment, asked: Selection) -> Selection:
     )
 
 
-def _stretches(
-    segment: Segment, asked: Selection, mode: str, share: int, budget: int
-) -> tuple[list[Stretch], int]:
-    """The stretches of a segment to read, and how many bytes were framed to find them."""
-    opened = OpenSegment(segment)
-    whole = opened.stretch(asked) if asked.judges_rows else Stretch(0, segment.log.size)
-    if whole.end < segment.log.size:
-        # The batches behind it tell whether the base offset of its last one fits.
-        behind = opened.batches_at(whole.end)[:_WITNESSES]
-        whole = whole._replace(end=int(behind.end.max(initial=whole.end)))
-    if whole.start and segment.log.filesystem is None:  # and so do those before its first one
-        before = IndexEntries(segment).position_before(whole.start - 1)
-        whole = whole._replace(start=before)
-    size = whole.end - whole.start
-    # One task compares all batches of a KafScale segment with its footer.
-    pieces = 1 if segment.path.suffix == KAFSCALE_SUFFIX else -(-size // share)
-    is_local = segment.log.filesystem is None
-    if pieces > 1 and (asked.is_everything or not is_local):
-        cuts = _cuts_by_index(opened, whole, pieces)
-        if cuts is not None:
-            return _between([whole.start, *cuts, whole.end]), 0
-    is_worth_it = pieces > 1 or not asked.is_everything
-    if is_local and is_worth_it and size <= budget:
-        return _framed_stretches(segment, whole, asked, mode, pieces), size
-    return _between(whole), 0
-
-
-def _between(cuts: Iterable[int]) -> list[Stretch]:
-    return [Stretch(start, end) for start, end in pairwise(cuts) if start < end]
-
-
-def _cuts_by_index(opened: OpenSegment, whole: Stretch, pieces: int) -> list[int] | None:
-    """Beginnings of sound batches near the ends of equal pieces; None if the index is unusable."""
-    try:
-        index = opened.offset_index
-        if index is None:
-            return None
-        positions = index.entries["position"].astype(np.int64)
-        ideal = whole.start + np.arange(1, pieces) * (whole.end - whole.start) // pieces
-        rows = np.unique(np.searchsorted(positions, ideal).clip(max=len(index) - 1))
-        cuts = {opened.position_of(index.entry(row).offset) for row in rows.tolist()}
-    except (CorruptIndexError, RemoteStorageError) as error:
-        logger.warning("%s: the segment is split without it", error)
-        return None
-    return sorted(
-        cut for cut in cuts if whole.start < cut < whole.end and _fits_around(opened, cut)
-    )
-
-
-def _fits_around(opened: OpenSegment, cut: int) -> bool:
-    """Whether the offsets of the batches around a cut grow: tasks do not see those of others.
-
-    A remote segment is not looked at: each cut would take two more requests.
-    """
-    if opened.segment.log.filesystem is not None:
-        return True
-    start = IndexEntries(opened.segment).position_before(cut - 1)
-    before = opened.batches_at(start, cut - start)
-    near = [before[before.position < cut], opened.batches_at(cut)[:_WITNESSES]]
-    if any(map(has_messages, near)):
-        return True
-    firsts, lasts = map(np.concatenate, zip(*map(offsets_of, near), strict=True))
-    return grow(firsts, lasts, None)
-
-
-def _framed_stretches(
-    segment: Segment, whole: Stretch, asked: Selection, mode: str, pieces: int
-) -> list[Stretch]:
-    """Runs of selected batches, cut near the ends of equal pieces."""
-    source = segment.log.open()
-    # A batch whose base offset does not fit may have any offset between those around it.
-    order = order_in(segment, whole.start)
-    reader = Walk(source, mode=mode, start=whole.start, end=whole.end, order=order)
-    every = replace(asked, committed=False)  # a damaged batch may look like an aborted one
-    cuts = [whole.start]
-    firsts: dict[int, int] = {}  # cut: where the selected batches behind it begin
-    lasts: dict[int, int] = {}  # cut: where they end
-    behind, gap, was_wanted = MIN_INT64, Stretch(0, 0), False
-    witness_before: int | None = None  # the position of the last batch
-    claimed = NOTHING  # the offsets of damage by its own header
-
-    def add_damage(before: int, is_near: bool, until: int) -> None:
-        """Add the last damage, and the batches around it, if it may have had wanted offsets."""
-        is_near |= was_wanted or asked.timestamps.is_everything
-        is_wanted = Range(behind, before) & asked.offsets or claimed & asked.offsets
-        if gap.end and is_near and is_wanted:
-            start = gap.start if witness_before is None else witness_before
-            cut = cuts[int(np.searchsorted(cuts, start, side="right")) - 1]
-            firsts[cut] = min(firsts.get(cut, start), start)
-            lasts[cut] = max(lasts.get(cut, until), until)
-
-    try:
-        for batches in reader.headers():
-            if isinstance(batches, Gap):
-                start = gap.start if gap.end else batches.position
-                gap = Stretch(start, batches.position + batches.length)
-                header = frame(source.content, batches.position, max_records=1).batches[:1]
-                if len(header):
-                    (first,), (last,) = offsets_of(header)
-                    claimed = Range(int(first), int(last))
-                continue
-            source.forget(int(batches.position[0]))
-            ideal = whole.start + np.arange(len(cuts), pieces) * (whole.end - whole.start) // pieces
-            rows = np.searchsorted(batches.position, ideal)
-            # Behind damage only a checksum proves that a batch begins.
-            begins = np.isin(np.arange(len(batches)), rows)
-            begins[begins] = batches[begins].is_valid(source.content)
-            cuts.extend(batches.position[begins].tolist())
-            are_wanted = every.batches(batches)
-            witness = int(batches.end[:_WITNESSES][-1])
-            add_damage(int(batches.field("baseOffset")[0]) - 1, bool(are_wanted[0]), witness)
-            gap, claimed, was_wanted = Stretch(0, 0), NOTHING, bool(are_wanted[-1])
-            behind, witness_before = int(batches.last_offset[-1]) + 1, int(batches.position[-1])
-            wanted = batches[are_wanted]
-            pieces_of = np.searchsorted(cuts, wanted.position, side="right") - 1
-            for piece in np.unique(pieces_of).tolist():
-                within = wanted[pieces_of == piece]
-                firsts.setdefault(cuts[piece], int(within.position[0]))
-                lasts[cuts[piece]] = int(within.end[-1])
-        add_damage(MAX_INT64, False, whole.end)
-    except KafkaJitError:
-        # A task will reach the same damage, and report it.
-        lasts[cuts[-1]] = whole.end
-        begin = reader.position if witness_before is None else max(cuts[-1], witness_before)
-        firsts.setdefault(cuts[-1], begin)
-    if asked.is_everything:
-        return _between([*cuts, whole.end])
-    if mode != FAILFAST and firsts:
-        # Damage between selected batches is reported, wherever the cuts are.
-        start, end = min(firsts.values()), max(lasts.values())
-        return _between([start, *(cut for cut in cuts if start < cut < end), end])
-    return [Stretch(firsts[cut], lasts[cut]) for cut in cuts if cut in firsts]
+def times_in(partition: Sequence[Segment], options: ScanOptions) -> TimeLookup:
+    """Where the records of a time begin in a partition, read as these options say."""
+    return TimeLookup(partition, options.mode, options.check_crcs, options.max_decompressed_bytes)

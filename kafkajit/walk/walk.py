@@ -25,11 +25,8 @@ from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import marker_errors
 from kafkajit.records.offset_order import OffsetOrder
 from kafkajit.storage.source import Bytes, Mask, Source
-from kafkajit.walk.damage import (
-    FAILFAST,
-    Gap,
-    mode_named,
-)
+from kafkajit.walk.borders import hidden_by_damage, offset_behind
+from kafkajit.walk.damage import FAILFAST, Gap, mode_named
 from kafkajit.walk.frames import frames
 from kafkajit.walk.kafscale import KafscaleSegment, is_kafscale
 from kafkajit.walk.resync import PrefixChecksums, goes_on, plausible, resync, zeros_at_the_end
@@ -230,6 +227,8 @@ class Walk:
             if check_crcs and self._selection.committed:
                 disguised, errors = self._disguised(batches, asked, decoder)
                 asked |= disguised
+            if check_crcs and self._selection.judges_rows:
+                asked |= self._hidden(framing, asked, decoder)
             batches, misleading = batches[asked], misleading[asked]
         sound = self._sound(batches, decoder, check_crcs) & ~misleading
         sound &= ~np.isin(batches.position, [*errors])
@@ -278,6 +277,17 @@ class Walk:
         errors = marker_errors(self._source, hidden[sound & hidden.is_control])
         found[found] = ~sound | np.isin(hidden.position, [*errors])
         return found, errors
+
+    def _hidden(self, framing: Framing, asked: Mask, decoder: Decoder) -> Mask:
+        """Find damaged batches that are left out by what their headers say."""
+        content = self._source.content[: self._end]
+        bound = None if self._order is None else self._order.behind
+        behind = offset_behind(content, framing.position, bound)
+
+        def sound(batches: Batches) -> Mask:
+            return self._sound(batches, decoder, check_crcs=True)
+
+        return hidden_by_damage(self._selection, framing.batches, asked, behind, sound)
 
     def _sound(self, batches: Batches, decoder: Decoder, check_crcs: bool) -> Mask:
         """Find the batches of a known format and, if asked for, with the right checksum."""

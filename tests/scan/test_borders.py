@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from partitions import data, log_name, make_partition, moved
-from scanning import read_rows
+from scanning import read_rows, read_table
 from streaming import finished, started
 
 import kafkajit
 from kafkajit.cli import main
 from kafkajit.errors import CorruptRecordError
+from kafkajit.scan.predicates import Predicate
 
 TIME = 1_700_000_000_000  # of offset 0; each batch is a second later for each offset before it
 START = TIME + 10_000
@@ -204,3 +206,74 @@ def test_what_is_asked_for_does_not_begin_with_a_batch_that_lies(
         read_rows(folder, **since)
     rows = read_rows(folder, **since, mode="PERMISSIVE", columns=["offset", "corruption"])
     assert [row["offset"] for row in rows] == [None, *range(20, 30)]
+
+
+def shrunk(batch: bytes) -> bytes:
+    """A batch whose last offset is damaged: its header has only its first record."""
+    return batch[:23] + bytes(4) + batch[27:]
+
+
+def early(batch: bytes) -> bytes:
+    """A batch whose largest timestamp is damaged."""
+    return batch[:35] + (1).to_bytes(8, "big") + batch[43:]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_batch_whose_last_offset_is_damaged_is_not_left_out(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = finished(tmp_path / "logs" / "orders-0", PLACES[place](shrunk(data(10, 5))))
+    since = {"startingOffsets": '{"orders": {"0": 12}}'}
+    sound = [] if place == "at the log's end" else [*range(15, 20)]
+    for until in ({}, {"endingOffsets": '{"orders": {"0": 14}}'}):
+        with pytest.raises(CorruptRecordError, match="stored crc"):
+            read_rows(folder, **since, **until)
+    rows = read_rows(folder, **since, mode="PERMISSIVE", columns=["offset", "corruption"])
+    assert [row["offset"] for row in rows] == [None, *sound]
+    words = [str(folder), "--partition", "orders-0", "--starting-offset", "12"]
+    assert main(["grep", "-c", ".", *words]) == 2
+    assert main(["export", *words, "-o", str(tmp_path / "out"), "--to", "jsonl"]) == 1
+    assert main(["restore", "--apply", *words, str(tmp_path / "kafka")]) == 1
+    assert "stored crc" in capsys.readouterr().err
+    if sound:  # else the log ends before the offset
+        with pytest.raises(CorruptRecordError, match="stored crc"):
+            started(folder, **since).trigger(["offset"])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_batch_whose_largest_timestamp_is_damaged_is_not_left_out(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = finished(tmp_path / "logs" / "orders-0", PLACES[place](early(data(10, 5))))
+    with pytest.raises(CorruptRecordError, match="stored crc"):
+        read_rows(folder, startingTimestamp=str(START))
+    later = [Predicate("timestamp", ">=", datetime.fromtimestamp(START / 1000, UTC))]
+    with pytest.raises(CorruptRecordError, match="stored crc"):
+        read_table(folder, predicates=later)
+    rows = read_table(folder, predicates=later, mode="PERMISSIVE").to_pylist()
+    sound = [] if place == "at the log's end" else [*range(15, 20)]
+    assert [row["offset"] for row in rows] == [None, *sound]
+    words = [str(folder), "--partition", "orders-0", "--starting-timestamp", str(START)]
+    assert main(["restore", "--apply", *words, str(tmp_path / "kafka")]) == 1
+    assert "stored crc" in capsys.readouterr().err
+
+
+def test_headers_outside_of_what_is_asked_for_are_checked_only_at_its_borders(
+    tmp_path: Path,
+) -> None:
+    damaged = {5: shrunk, 15: wrong_checksum, 25: early, 45: shrunk}
+    batches = [damaged.get(at, bytes)(data(at, 5)) for at in range(0, 60, 5)]
+    folder = finished(tmp_path / "orders-0", {0: batches})
+    places = {"startingOffsets": 30, "endingOffsets": 40}
+    asked = {name: f'{{"orders": {{"0": {offset}}}}}' for name, offset in places.items()}
+    assert [row["offset"] for row in read_rows(folder, **asked)] == [*range(30, 40)]
+
+
+def test_a_stream_begins_with_damage_that_may_have_its_first_offset(tmp_path: Path) -> None:
+    for base_offset in LYING:
+        folder = with_lie(tmp_path / str(base_offset), base_offset)
+        since = {"startingOffsets": '{"orders": {"0": 17}}'}
+        with pytest.raises(CorruptRecordError, match="does not fit"):
+            started(folder, **since).trigger(["offset"])
+        rows = started(folder, **since, mode="PERMISSIVE").trigger(["offset", "corruption"])
+        assert rows["offset"].to_pylist()[0] is None

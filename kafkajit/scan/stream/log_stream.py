@@ -17,13 +17,14 @@ from dataclasses import replace
 
 from kafkajit.errors import LeftOutError
 from kafkajit.format.ranges import ALL, Range
+from kafkajit.log.beginnings import damage_at
 from kafkajit.log.footing import Footing
 from kafkajit.log.missing_segments import missing_around
 from kafkajit.log.overlap_losses import Lost, lost_offsets
 from kafkajit.log.overlaps import Doubt, doubts_about
 from kafkajit.places.named import Place, nothing_of
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
-from kafkajit.scan.plan import Split
+from kafkajit.scan.plan import Split, times_in
 from kafkajit.scan.stream.behind import behind_from, metrics
 from kafkajit.scan.stream.folders import places_of
 from kafkajit.scan.stream.followed import Followed
@@ -36,7 +37,6 @@ from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.reports import Reports
 from kafkajit.scan.stream.tasks import OffsetRange, plan_tasks
 from kafkajit.scan.stream.transactions import Transactions
-from kafkajit.scan.time_lookup import start_for_timestamp
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import PERMISSIVE
 
@@ -276,7 +276,7 @@ class LogStream:
         offset = self._options.starting.of(*place)
         timestamp = self._options.scan.starting_timestamp
         if timestamp is not None:
-            at = start_for_timestamp(partition.segments, timestamp, self._options.scan)
+            at = times_in(partition.segments, self._options.scan).start(timestamp)
             offset = LATEST if at is None else at
         if offset == EARLIEST:
             return partition.start_offset
@@ -288,7 +288,8 @@ class LogStream:
             advice = f"with failOnDataLoss=false the query begins at offset {end}"
             self._reports.loss(what, partition.listing.folder, advice)
             return end
-        return offset
+        damaged = damage_at(partition.segments, offset)
+        return offset if damaged is None else max(damaged, partition.start_offset)
 
     def _end(self, place: Place, first: int) -> int:
         """The offset up to which a partition may be read now, from an offset on."""

@@ -7,7 +7,7 @@ others have the offsets before is cut there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -24,7 +24,7 @@ from kafkajit.format.amounts import offsets_text
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
-from kafkajit.log.open_segment import OpenSegment, logger, order_in
+from kafkajit.log.open_segment import OpenSegment, logger
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.places.tiered_files import TieredFile
@@ -35,7 +35,7 @@ from kafkajit.schema import record_schema
 from kafkajit.upkeep.restore.cut_batch import CutBatch, cut_batch
 from kafkajit.walk.damage import PERMISSIVE, Stretch
 from kafkajit.walk.frames import frames
-from kafkajit.walk.selection import Selection
+from kafkajit.walk.walk import Walk
 
 # The errors of a log that is damaged.
 DAMAGED = (CorruptRecordError, InvalidOffsetError, InvalidRecordError)
@@ -162,23 +162,6 @@ def advising_end(segments: Sequence[Segment]) -> Iterator[None]:
         raise
 
 
-def first_offset_at(segments: Iterable[Segment], timestamp: int, start_offset: int) -> int | None:
-    """The offset of a log's first record with this timestamp or a later one, as for kafkaLog."""
-    for segment in segments:
-        later = Selection(segment.cut & Range(start_offset), Range(timestamp))
-        if not segment.may_have(later.timestamps):
-            continue
-        start, end = OpenSegment(segment).stretch(later)
-        source = segment.log.open(start, end)
-        order = order_in(segment, start)
-        reader = SegmentReader(source, selection=later, start=start, end=end, order=order)
-        for rows in reader.records(record_schema(["offset"])):
-            if rows.num_rows:
-                offset: int = rows["offset"][0].as_py()
-                return offset
-    return None
-
-
 def batches_from(opened: OpenSegment, offset: int) -> Iterator[Batches]:
     """The batches of a segment up to its end, but not all of those before the offset."""
     log = opened.segment.log
@@ -295,11 +278,14 @@ def _begin(
     """
     offset = offsets.first
     before = opened.segment.base_offset - 1
+    last: Batches | None = None
     for batches in batches_from(opened, offset):
         reaches = batches.last_offset >= offset
         if reaches.any():
             row = int(np.argmax(reaches))
             _check_order(opened, batches, row, offsets)
+            last = batches[row - 1 : row] if row else last
+            _check_hole(opened, last, int(batches.header["baseOffset"][row]), offsets)
             position, first = int(batches.position[row]), _first_offset(batches, row, before)
             if not is_cut or first >= offset:
                 return position, first, None
@@ -308,8 +294,19 @@ def _begin(
             if head is not None and head.was == head.was & offsets:  # a set of messages may be
                 return position, head.was.first, None
             return int(batches.end[row]), offset, head
-        before = int(batches.last_offset[-1])
+        last, before = batches[-1:], int(batches.last_offset[-1])
+    _check_hole(opened, last, min(opened.segment.offsets.last, MAX_INT64 - 1) + 1, offsets)
     return opened.segment.log.size, max(before + 1, offset), None
+
+
+def _check_hole(opened: OpenSegment, last: Batches | None, behind: int, wanted: Range) -> None:
+    """Raise if a batch before a hole with wanted offsets is damaged: its header may hide them."""
+    if last is None or has_messages(last):
+        return
+    if Range(int(last.last_offset[0]) + 1, behind - 1) & wanted:
+        start, end = int(last.position[0]), int(last.end[0])
+        for _ in Walk(opened.segment.log.open(start, end), start=start, end=end).checked():
+            pass
 
 
 def _first_offset(batches: Batches, row: int, before: int) -> int:

@@ -17,6 +17,7 @@ from kafkajit.format.amounts import number_of, offsets_text
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.progress import Progress, adding
 from kafkajit.format.ranges import Range
+from kafkajit.log.beginnings import TimeLookup
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
@@ -24,7 +25,6 @@ from kafkajit.upkeep.restore.kept_segments import (
     DAMAGED,
     KeptSegment,
     advising_end,
-    first_offset_at,
     kept_segments,
 )
 from kafkajit.upkeep.restore.log_copy import LogCopy
@@ -209,12 +209,14 @@ def partition_plan(log: SourceLog, folder: Path, options: RestoreOptions) -> Par
 def _offsets(log: SourceLog, options: RestoreOptions) -> Range:
     """The offsets to restore; a timestamp takes precedence over an offset, as in kafkaLog."""
     first, behind = options.starting_offset, options.ending_offset
+    times = TimeLookup(log.segments, offsets=Range(log.start_offset))
     if options.starting_timestamp is not None:
-        first = first_offset_at(log.segments, options.starting_timestamp, log.start_offset)
+        with advising_end(log.segments):
+            first = times.start(options.starting_timestamp)
         first = MAX_INT64 if first is None else first
     if options.ending_timestamp is not None:
         with advising_end(log.segments):
-            behind = first_offset_at(log.segments, options.ending_timestamp, log.start_offset)
+            behind = times.first_offset(options.ending_timestamp)
     return Range(first or 0, MAX_INT64 if behind is None else behind - 1)
 
 
