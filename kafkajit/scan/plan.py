@@ -240,5 +240,5 @@ def selection_of(segment: Segment, asked: Selection) -> Selection:
 
 
 def times_in(partition: Sequence[Segment], options: ScanOptions) -> TimeLookup:
-    """Where the records of a time begin in a partition, read as these options say."""
+    """The lookup of times in a partition that is read as these options say."""
     return TimeLookup(partition, options.mode, options.check_crcs, options.max_decompressed_bytes)
