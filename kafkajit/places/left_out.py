@@ -11,13 +11,15 @@ from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.tiered_names import object_name
-from kafkajit.places.location import ON_ITS_WAY, SEGMENT_NAME, Location
+from kafkajit.places.location import ON_ITS_WAY, PARTITION, SEGMENT_NAME, Location
 from kafkajit.storage.stored_file import StoredFile
 
 # Compressed backups of segments. kafkajit does not read them.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
 # Copies that people and programs make of segments: `00000000000000000004 (1).log`, `4.log.bak`.
 _COPY = re.compile(r".*\d.*\.log(?:\.(?:bak|copy|old|orig|save|\d+)|~)?|.*copy.*\.log")
+# The files that a broker keeps beside segments.
+_BESIDE = re.compile(r"\d{20}\.(?:index|timeindex|txnindex|snapshot)")
 _SWAP = re.compile(r"\d{20}\.log\.swap")
 
 
@@ -41,6 +43,10 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
     )
     if copies:
         yield _left_out(copies, "not read, the name of a segment is 20 digits and .log")
+    for folder, beside in without_segments(files, read).items():
+        yield _left_out(
+            [folder], f"no segment is left, only files that lie beside some: {listed(beside)}"
+        )
     # If segments are being swapped, or a swap was interrupted, old files may be gone.
     swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
     # A folder with a .cleaned file still has all of its old files.
@@ -50,6 +56,20 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
             f"{folder}: segments are being swapped (.swap), or a swap was interrupted: records may "
             "be missing or duplicated until a broker or `kafkajit repair` completes it"
         )
+
+
+def without_segments(
+    files: Mapping[str, StoredFile], read: Collection[str]
+) -> dict[str, list[str]]:
+    """The names of indexes and snapshots in the folders of partitions of which no file is read."""
+    places = {path.rpartition("/")[0] for path in read}
+    found: dict[str, list[str]] = {}
+    for path, file in sorted(files.items()):
+        folder = path.rpartition("/")[0]
+        is_partition = PARTITION.fullmatch(folder.rpartition("/")[2])
+        if folder not in places and is_partition and _BESIDE.fullmatch(file.name):
+            found.setdefault(folder, []).append(file.name)
+    return found
 
 
 def _is_copy(file: StoredFile) -> bool:

@@ -25,7 +25,14 @@ from pyarrow.fs import FileType
 from kafkajit.errors import Failed, KafkaJitError, LeftOutError, RemoteStorageError
 from kafkajit.format.tiered_names import object_name
 from kafkajit.places.layouts import AUTO, of_layout
-from kafkajit.places.left_out import compressed_in, foreign_in, left_out, listed, waiting_folders
+from kafkajit.places.left_out import (
+    compressed_in,
+    foreign_in,
+    left_out,
+    listed,
+    waiting_folders,
+    without_segments,
+)
 from kafkajit.places.listing import files_in
 from kafkajit.places.location import GLOB, PARTITION, READABLE_NAME, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
@@ -287,6 +294,10 @@ def _nothing_at(locations: Sequence[str], keys: PrivateKeys, layout: str) -> Fil
     for error in left:
         if isinstance(error, LeftOutError) and error.is_beside:
             return FileNotFoundError(f"{text}, but {error}")
+    bare = without_segments(files, set())
+    if bare:
+        beside = listed([name for names in bare.values() for name in names])
+        return FileNotFoundError(f"{text}, only files that lie beside some: {beside}")
     waiting = [path for location in locations for path in waiting_folders(location)]
     if waiting:
         return FileNotFoundError(

@@ -90,3 +90,19 @@ def test_records_that_were_deleted_from_tiered_storage_are_not_missing(both: Loc
         path.unlink()
     (logs / "orders-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 56\n2 157\n")
     assert losses(both) == []  # log-start-offset-checkpoint is up to a minute older
+
+
+def test_a_folder_whose_segments_are_all_gone_is_named(
+    both: Locations, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (both[1] / "orders-0").glob("*.log"):
+        path.unlink()
+    words = f"{both[1]}/orders-0: no segment is left, only files that lie beside some: "
+    to_files = ["-o", str(both[0].with_name("a")), "--to", "parquet"]
+    for places in ([both[1]], both):
+        for command in (["grep", "-c", "zzz"], ["export", *to_files], ["restore"], ["info"]):
+            target = [str(both[0].with_name("kafka"))] if command == ["restore"] else []
+            assert main([*command, *map(str, places), *target]) in {1, 2}
+            assert words in capsys.readouterr().err
+    with pytest.raises(FileNotFoundError, match="only files that lie beside some: 0"):
+        kafkajit.restore(both[1] / "orders-0", both[0].with_name("kafka"))
