@@ -202,6 +202,44 @@ def test_no_kernel_raises_prints_or_builds_lists(path: Path) -> None:
                 assert node.func.id not in ("print", "list", "dict", "set"), function.name
 
 
+# What may change the disk by itself: the module that others call, and those that write only to
+# folders of this user's own (caches, the state of a shell, what a JVM needs to begin).
+WRITERS = {
+    *("system/disk.py", "system/new_file.py", "system/file_lock.py"),
+    *("kernel/machine_code.py", "storage/cache_folder.py", "spark/bridge.py"),
+    *("spark/local/archive_maker.py", "spark/local/fork_server.py", "spark/local/jvm.py"),
+    *("spark/local/session.py", "spark/local/class_archive.py", "cli/sql/prompt.py"),
+    "cli/sql/row_stream.py",
+}
+_WRITE = {
+    *("mkdir", "makedirs", "unlink", "rmdir", "rmtree", "touch", "write_bytes", "write_text"),
+    *("hardlink_to", "symlink_to", "chmod", "chown", "utime", "truncate", "link", "symlink"),
+}
+
+
+@rule
+def test_only_the_module_of_the_disk_changes_it(path: Path) -> None:
+    if module_id(path) in WRITERS:
+        return
+    for node in nodes(path):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        of, name = node.func.value, node.func.attr
+        if isinstance(of, ast.Name) and of.id == "disk":
+            continue
+        assert name not in _WRITE, f"line {node.lineno}: {name}"
+        if name == "rename" or (name == "replace" and isinstance(of, ast.Name) and of.id == "os"):
+            raise AssertionError(f"line {node.lineno}: {name}")
+        if name in ("open", "memmap", "fdopen"):
+            texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+            modes = {one for one in texts if one in ("w", "wb", "a", "ab", "r+", "r+b", "x", "xb")}
+            is_own = any(
+                isinstance(one, ast.Attribute) and one.attr == "dup" for one in ast.walk(node)
+            )
+            is_opened = name == "memmap" and isinstance(node.args[0], ast.Name)
+            assert not modes or is_own or is_opened, f"line {node.lineno}: {name} {modes}"
+
+
 def test_importing_the_package_imports_nothing_heavy() -> None:
     loaded = run_python(
         "import sys, kafkajit\n"

@@ -19,13 +19,18 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # The only modules that may import or name what not every system has, each with what it may.
 DOORS = {
+    "system/acting.py": {
+        "pwd",
+        *("os.getegid", "os.geteuid", "os.getgid", "os.getgroups"),
+        *("os.setegid", "os.seteuid", "os.setgroups"),
+    },
     "system/file_lock.py": {"fcntl", "msvcrt"},
     "system/durable.py": {"fcntl"},
     "system/memory_map.py": {"mmap"},
     "system/ownership.py": {"grp", "pwd", "os.getuid"},
     "system/positioned.py": {"os.pread", "os.preadv", "os.copy_file_range"},
     "system/new_file.py": {"os.O_DIRECTORY"},
-    "change/files.py": {"os.chown"},
+    "system/disk.py": {"os.chown"},
     "walk/threads.py": {"os.sched_getaffinity"},
     "cli/sql/cancellable.py": {"signal"},
     "cli/sql/local_socket.py": {"socket"},

@@ -13,6 +13,7 @@ from kafkajit.change.change import Change
 from kafkajit.format.log_path import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafkajit.log.log_end import LogEnd
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
+from kafkajit.system import disk
 
 
 class AppendEffects:
@@ -41,7 +42,7 @@ class AppendEffects:
     def take_snapshot(self, offset: int) -> None:
         """Write a snapshot of the producers, unless there is one of this offset."""
         if offset > self._snapshot:
-            self.new(f"{offset:020}.snapshot").write_bytes(self.producers.snapshot())
+            disk.write(self.new(f"{offset:020}.snapshot"), self.producers.snapshot())
             self._snapshot = offset
 
     def finish(self, base_offset: int, end_offset: int) -> None:
@@ -54,17 +55,17 @@ class AppendEffects:
         self.take_snapshot(end_offset)
         end = self._end
         if self.epochs.is_changed:
-            self.new(LEADER_EPOCHS).write_bytes(self.epochs.text())
+            disk.write(self.new(LEADER_EPOCHS), self.epochs.text())
         elif not (self._folder / LEADER_EPOCHS).exists():
-            self.new(LEADER_EPOCHS).write_bytes(
-                b""
-            )  # a broker writes an empty file until it knows an epoch
+            # A broker writes an empty file until it knows an epoch.
+            disk.write(self.new(LEADER_EPOCHS), b"")
         if end.active is not None and not end.active.stat().st_size:
             if int(end.active.stem) != base_offset:  # else the new segment replaces it
                 self._change.remove(end.active)
         elif end.active is not None and end.indexes is not None:
             end.indexes.close()
-            self.new(f"{end.active.stem}{INDEX_SUFFIX}").write_bytes(end.indexes.offset_index)
-            self.new(f"{end.active.stem}{TIME_INDEX_SUFFIX}").write_bytes(end.indexes.time_index)
+            stem, indexes = end.active.stem, end.indexes
+            disk.write(self.new(f"{stem}{INDEX_SUFFIX}"), indexes.offset_index)
+            disk.write(self.new(f"{stem}{TIME_INDEX_SUFFIX}"), indexes.time_index)
         for stray in end.strays:
             self._change.remove(stray)

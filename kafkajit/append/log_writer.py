@@ -34,6 +34,8 @@ from kafkajit.records.batches import Batches, Framing
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Bytes, Source
+from kafkajit.system import disk
+from kafkajit.system.acting import reading_for
 from kafkajit.walk.frames import frames
 
 
@@ -93,11 +95,12 @@ class LogWriter:
                 "as orders-0"
             )
         self.config = LogConfig.of(config)
-        self.folder.parent.mkdir(parents=True, exist_ok=True)  # the lock is in there
+        disk.make_folders(self.folder.parent)  # the lock is in there
         self._lock = ExitStack()
         self._lock.enter_context(FolderLock(self.folder, force=force))
         try:
-            self._end = read_log_end(self.folder, self.config)
+            with reading_for(self.folder):
+                self._end = read_log_end(self.folder, self.config)
             self._base_offset = self._offset = self._first_offset(start_offset)
             self._change = Change(self.folder, "append")
         except BaseException:

@@ -19,6 +19,7 @@ from kafkajit.log.config import LogConfig
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.records.batches import Batches
 from kafkajit.storage.source import Bytes
+from kafkajit.system import disk
 
 
 class NewSegment:
@@ -31,7 +32,7 @@ class NewSegment:
         self._indexes = SegmentIndexes(base_offset, config)
         self._first_timestamp = NO_TIMESTAMP
         self._aborted = bytearray()
-        self._log = self._new(".log").open("wb", buffering=0)
+        self._log = disk.create(self._new(".log"), buffering=0)
         self._is_suspended = False
 
     @property
@@ -63,7 +64,7 @@ class NewSegment:
     def write(self, content: Bytes, aborted: npt.NDArray[np.void]) -> None:
         """Write the bytes of counted batches, and the transactions that they abort."""
         if self._is_suspended:
-            self._log = self._new(".log").open("ab", buffering=0)
+            self._log = disk.extend(self._new(".log"), buffering=0)
             self._is_suspended = False
         rest = content.data
         while rest:  # the system may write only a part
@@ -79,10 +80,10 @@ class NewSegment:
         """Close the log, and write the indexes as a broker does when it rolls a segment."""
         self._log.close()
         self._indexes.close()
-        self._new(INDEX_SUFFIX).write_bytes(self._indexes.offset_index)
-        self._new(TIME_INDEX_SUFFIX).write_bytes(self._indexes.time_index)
+        disk.write(self._new(INDEX_SUFFIX), self._indexes.offset_index)
+        disk.write(self._new(TIME_INDEX_SUFFIX), self._indexes.time_index)
         if self._aborted:
-            self._new(TXN_INDEX_SUFFIX).write_bytes(self._aborted)
+            disk.write(self._new(TXN_INDEX_SUFFIX), self._aborted)
 
     def abandon(self) -> None:
         """Stop writing; the caller removes the files."""

@@ -67,6 +67,7 @@ from kafkajit.format.log_path import (
     SWAP_SUFFIX,
     is_segment_file,
 )
+from kafkajit.system import disk
 from kafkajit.system.durable import sync, sync_all
 
 # A file by which a broker decides which files of a change it removes, if it starts in between.
@@ -152,7 +153,7 @@ class Change:
         self._removed |= absorbed
         staged = self._staged / "new" / name
         for folder in (self._staged / "new", staged.parent):
-            folder.mkdir(mode=0o700, exist_ok=True)
+            disk.make_folder(folder, 0o700, exist_ok=True)
         return staged
 
     def remove(self, path: str | os.PathLike[str]) -> None:
@@ -191,7 +192,7 @@ class Change:
             own(Path(inside), like=self.folder)
         sync_all(Path(inside) for inside, _, _ in os.walk(self._staged, topdown=False))
         ready = self.folder / READY
-        self._staged.rename(ready)
+        disk.rename(self._staged, ready)
         self._is_open = False
         try:
             sync(self.folder)
@@ -212,7 +213,7 @@ class Change:
         tidy(self._staged)
         if self._made_folder:
             with suppress(OSError):  # another process has put something there
-                self.folder.rmdir()
+                disk.remove_folder(self.folder)
 
     def _name(self, path: str | os.PathLike[str]) -> str:
         """A live file's path relative to log.dirs."""
@@ -310,7 +311,7 @@ class Change:
         going = [name for name in live if name in self._new | self._removed]
         for name in going:
             kept = self._staged / "old" / name
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            disk.make_folders(kept.parent)
             link(self._root / name, kept)
         if not going:
             return None

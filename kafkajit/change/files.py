@@ -17,8 +17,10 @@ from kafkajit.places.location import shown
 from kafkajit.places.uri import uri_of
 from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.storage.source import check_regular, resolve_sample
+from kafkajit.system import disk
+from kafkajit.system.acting import owner_of
 from kafkajit.system.durable import sync
-from kafkajit.system.new_file import NO_LINKS, open_new
+from kafkajit.system.new_file import NO_LINKS
 from kafkajit.system.ownership import others_of
 
 # A broker holds it in log.dirs as long as it runs.
@@ -80,21 +82,21 @@ def identity(path: Path) -> Identity | None:
 def link(source: Path, target: Path) -> None:
     """Link a file under another name, or copy it if the file system has no hard links."""
     try:
-        target.hardlink_to(source)
+        disk.link(source, target)
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
-        with source.open("rb") as original, open_new(target) as copy:
+        with disk.open_to_copy(source) as original, disk.create_new(target) as copy:
             shutil.copyfileobj(original, copy)
         found = source.stat()
-        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+        disk.set_times(target, ns=(found.st_atime_ns, found.st_mtime_ns))
         resemble(target, source)
         sync(target)
 
 
 def make_folder(path: Path) -> None:
     """Create a folder with the owner of the folder around it."""
-    path.mkdir()
+    disk.make_folder(path)
     own(path, like=path.parent)
     sync(path.parent)
 
@@ -102,7 +104,7 @@ def make_folder(path: Path) -> None:
 def make_private_folder(path: Path) -> None:
     """Create a folder whose contents only this process's user may see and change."""
     try:
-        path.mkdir(mode=0o700)
+        disk.make_folder(path, 0o700)
     except FileExistsError:
         raise PermissionError(
             errno.EACCES,
@@ -115,8 +117,7 @@ def make_private_folder(path: Path) -> None:
 
 def touch(path: Path) -> None:
     """Create an empty file with the owner of the folder around it; never through a link."""
-    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    os.close(os.open(path, flags, 0o644))
+    os.close(disk.open_to_lock(path, 0o644))
     own(path, like=path.parent)
 
 
@@ -131,7 +132,7 @@ def own(path: Path, like: Path) -> None:
     model, found = like.stat(), path.lstat()
     if (found.st_uid, found.st_gid) != (model.st_uid, model.st_gid):
         with suppress(PermissionError):
-            os.chown(path, model.st_uid, model.st_gid, follow_symlinks=False)
+            disk.set_owner(path, model.st_uid, model.st_gid)
 
 
 def resemble(path: Path, model: Path) -> None:
@@ -139,42 +140,44 @@ def resemble(path: Path, model: Path) -> None:
     if model.is_symlink():  # its own count, and not those of a file elsewhere
         own(path, like=model.parent)
         return
-    path.chmod(model.stat().st_mode & 0o777)
+    disk.set_mode(path, model.stat().st_mode & 0o777)
     own(path, like=model)
 
 
-def check_trusted(path: Path, found: os.stat_result) -> None:
+def check_trusted(path: Path, found: os.stat_result, around: Path) -> None:
     """Raise if another user may have written what kafkajit is about to act upon.
 
     Args:
         path: the file or folder, for the error.
         found: its status, without following a link.
+        around: the folder of which it is a part; root acts as its owner there.
     """
-    others = others_of(found)
+    owner = owner_of(around)
+    others = others_of(found, () if owner is None else (owner.user,))
     if others is not None:
         raise PermissionError(
             errno.EACCES, f"kafkajit does not trust it, because it {others}", str(path)
         )
 
 
-def check_trusted_folder(path: Path) -> None:
-    """Raise if another user may have put something into a folder."""
+def check_trusted_folder(path: Path, around: Path) -> None:
+    """Raise if another user may have put something into a folder, which is part of another one."""
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
         kind = "a link" if stat.S_ISLNK(found.st_mode) else "not a folder"
         raise NotADirectoryError(
             errno.ENOTDIR, f"kafkajit does not trust it, because it is {kind}", str(path)
         )
-    check_trusted(path, found)
+    check_trusted(path, found, around)
 
 
-def read_trusted(path: Path, most: int) -> bytes:
-    """Read a file that only this process's user or root can have written.
+def read_trusted(path: Path, most: int, around: Path) -> bytes:
+    """Read a file that only this process's user, root or the owner of a folder can have written.
 
     Raises:
         OSError: it is missing, or not to be trusted, or has more than `most` bytes.
     """
-    return read_regular(path, most, check_trusted)
+    return read_regular(path, most, lambda at, found: check_trusted(at, found, around))
 
 
 def read_regular(

@@ -43,8 +43,8 @@ from kafkajit.format.log_path import (
 )
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
+from kafkajit.system.disk import create_new
 from kafkajit.system.durable import sync
-from kafkajit.system.new_file import open_new
 
 logger = logging.getLogger("kafkajit")
 
@@ -84,7 +84,7 @@ class Journal:
     kept: str | None  # the name of the folder that keeps the replaced files
 
     def write(self, path: Path) -> None:
-        with open_new(path, 0o600) as file:
+        with create_new(path, 0o600) as file:
             file.write(json.dumps(asdict(self), indent=1).encode())
         sync(path)
 
@@ -97,8 +97,9 @@ class Journal:
             OSError: it cannot be read, or another user may have written it.
         """
         try:
-            check_trusted_folder(path.parent)
-            fields = json.loads(read_trusted(path, _MOST_BYTES))
+            home = path.parent.parent
+            check_trusted_folder(path.parent, home)
+            fields = json.loads(read_trusted(path, _MOST_BYTES, home))
             fields["stages"] = [Stage(**stage) for stage in fields["stages"]]
             for of in ("new", "live"):
                 fields[of] = {name: Identity(*value) for name, value in fields[of].items()}
@@ -136,7 +137,7 @@ class Journal:
         if staged.is_symlink() or staged.exists():
             for new in (staged, *staged.iterdir()):
                 if new == staged or new.name in {there.name for there in inside}:
-                    check_trusted_folder(new)
+                    check_trusted_folder(new, home)
 
 
 def stages_of(

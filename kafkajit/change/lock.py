@@ -22,9 +22,9 @@ from kafkajit.change.steps import resume
 from kafkajit.errors import KafkaJitError, LockedError
 from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.storage.source import SAMPLE_FOLDER
+from kafkajit.system import disk
 from kafkajit.system.durable import check_folders_are_durable
 from kafkajit.system.file_lock import try_lock_as_java
-from kafkajit.system.new_file import open_lock_file
 
 logger = logging.getLogger("kafkajit")
 
@@ -154,7 +154,7 @@ class _Held:
     def open(cls, path: Path) -> _Held:
         was_made = not path.is_symlink() and not path.exists()
         try:
-            opened = open_lock_file(path, 0o644)
+            opened = disk.open_to_lock(path, 0o644)
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
@@ -191,5 +191,5 @@ class _Held:
         # A broker leaves its .lock where it is, and may open it at any moment. In a folder without
         # a broker, the file would be left over.
         if self.was_made and not (root / META_PROPERTIES).exists():
-            (root / BROKER_LOCK).unlink(missing_ok=True)
+            disk.remove(root / BROKER_LOCK, missing_ok=True)
         os.close(self.opened)

@@ -19,6 +19,7 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.format.amounts import number_of
 from kafkajit.format.notebook import html_lines, in_notebook
 from kafkajit.format.progress import Progress
+from kafkajit.system.acting import reading_for
 
 
 class FolderState:
@@ -95,7 +96,7 @@ class PartitionPlan(ABC):
                 "files have changed since the plan was made: make another plan",
                 path=str(self.folder),
             )
-        with Change(self.folder, self.ACTION) as change:
+        with reading_for(self.folder), Change(self.folder, self.ACTION) as change:
             self.stage(change)
             return change.commit(keep=keep)
 

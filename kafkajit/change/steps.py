@@ -14,7 +14,6 @@ Answers to LocalLog.replaceSegments of Kafka 4.1.1, and to what its LogLoader do
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from kafkajit.change.journal import (
 )
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import INDEX_SUFFIXES
+from kafkajit.system import disk
 from kafkajit.system.durable import sync, sync_around
 
 # The name of .kafka_cleanshutdown while a change is carried out.
@@ -108,14 +108,14 @@ def carry_out(journal: Journal, ready: Path) -> None:
                 continue
             for name in stage.names:
                 if stage.kind == OUT:
-                    (root / name).unlink(missing_ok=True)
+                    disk.remove(root / name, missing_ok=True)
                 elif (new / name).exists():
                     if not (root / name).parent.exists():
                         make_folder((root / name).parent)
-                    (new / name).rename(root / name)
+                    disk.rename(new / name, root / name)
             sync_around(root / name for name in stage.names)
     done = ready.with_name(DONE)
-    ready.rename(done)
+    disk.rename(ready, done)
     sync(ready.parent)
     tidy(done)
 
@@ -127,9 +127,9 @@ def tidy(left: Path) -> None:
     if left.name == DONE and (left / "old").exists():
         kept = Journal.read(left / JOURNAL).kept
         assert kept is not None, "only files to keep are linked"
-        (left / "old").rename(left.with_name(kept))
+        disk.rename(left / "old", left.with_name(kept))
         sync(left.parent)
-    shutil.rmtree(left, ignore_errors=True)
+    disk.remove_tree(left, ignore_errors=True)
 
 
 @contextmanager
@@ -139,14 +139,14 @@ def _without_clean_shutdown(root: Path) -> Iterator[None]:
     The folder is then not as the broker left it.
     """
     path, aside = root / CLEAN_SHUTDOWN, root / _PUT_ASIDE
-    aside.unlink(missing_ok=True)
+    disk.remove(aside, missing_ok=True)
     was_clean = path.exists()
     if was_clean:
-        path.rename(aside)
+        disk.rename(path, aside)
         sync(root)
     yield
     if was_clean:
-        aside.rename(path)
+        disk.rename(aside, path)
         sync(root)
 
 
@@ -173,14 +173,14 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
         return root / f"{name}.swap"
 
     def bring(name: str) -> None:
-        swap_of(name).unlink(missing_ok=True)
+        disk.remove(swap_of(name), missing_ok=True)
         link(staged / name, swap_of(name))
 
     def drop_indexes(of: list[str]) -> None:
         # .index first: without it, a broker rebuilds all.
         for suffix in INDEX_SUFFIXES if of else ():
             for log in of:
-                (root / log).with_suffix(suffix).unlink(missing_ok=True)
+                disk.remove((root / log).with_suffix(suffix), missing_ok=True)
             sync(guard.parent)
 
     if guard.exists() or not any(swap_of(log).exists() or is_new(log) for log in logs):
@@ -193,11 +193,11 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
         sync(guard.parent)
         # A broker would not remove the indexes of a log that has no offsets any more.
         drop_indexes([log for log in logs if swap_of(log).stat().st_size == 0])
-        guard.unlink()
+        disk.remove(guard)
         sync(guard.parent)
     # From here on a broker would finish the swap.
     for log in reversed(stage.gone):
-        (root / log).unlink(missing_ok=True)
+        disk.remove(root / log, missing_ok=True)
         sync(guard.parent)
     drop_indexes([*stage.gone, *(log for log in logs if not is_new(log))])
     others, offset_indexes = (list(filter(of, sides)) for of in (is_other_index, is_offset_index))
@@ -205,11 +205,11 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
     for names in (*([log] for log in logs), others, offset_indexes):
         for name in names:
             if is_new(name):
-                swap_of(name).unlink(missing_ok=True)
+                disk.remove(swap_of(name), missing_ok=True)
             else:
                 if not swap_of(name).exists():
                     bring(name)
-                swap_of(name).rename(root / name)
+                disk.rename(swap_of(name), root / name)
         sync(guard.parent)
 
 
@@ -235,7 +235,7 @@ def _check_untouched(journal: Journal, ready: Path) -> None:
         if is_untouched or name.endswith(DERIVED):
             continue
         if "/" not in name and name not in journal.stages[0].names:
-            staged.unlink(missing_ok=True)
+            disk.remove(staged, missing_ok=True)
             continue
         raise KafkaJitError(
             f"a change ({journal.what}) was interrupted and cannot be finished, since "

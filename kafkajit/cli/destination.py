@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kafkajit.places.uri import uri_of
+from kafkajit.system import disk
 from kafkajit.system.new_file import NewFile
 
 
@@ -44,7 +45,7 @@ def destination(path: str | None, *, force: bool) -> Iterator[IO[bytes]]:
     if kind is not None and stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, "name a file in this folder", path)
     if kind is not None and not stat.S_ISREG(kind):
-        with target.open("wb") as out:
+        with disk.open_stream(target) as out:
             yield out
         return
     if os.path.lexists(path) and not force:

@@ -26,6 +26,8 @@ from kafkajit.state.checkpoints import offsets_text, parse_offsets
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, read_partition_metadata
 from kafkajit.storage.source import whole
+from kafkajit.system import disk
+from kafkajit.system.acting import reading_for
 
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 # A name that locks the folder as a partition's would; no topic can have it.
@@ -55,7 +57,7 @@ def commit(
             these partitions is removed.
     """
     by_partition = _by_partition(staged, options)
-    with locked(options, _PATIENCE_SECONDS):
+    with reading_for(options.path), locked(options, _PATIENCE_SECONDS):
         replaced = _replaced(by_partition, options) if overwrite else []
         every = sorted({*by_partition, *replaced})
         if not every:
@@ -85,7 +87,7 @@ def commit(
             change.commit(keep=False)
         for partition in set(replaced) - by_partition.keys():
             with suppress(OSError):  # if it holds other files
-                (options.path / str(partition)).rmdir()
+                disk.remove_folder(options.path / str(partition))
 
 
 def check_new(folder: Path, partitions: Collection[TopicPartition]) -> None:
@@ -223,7 +225,7 @@ def _forget(change: Change, folder: Path, partitions: Collection[TopicPartition]
         ]
         if len(kept) < len(rows):
             # A broker deletes a log that ends before its start.
-            change.new(path, first=True).write_bytes(offsets_text(kept))
+            disk.write(change.new(path, first=True), offsets_text(kept))
 
 
 def _remove(change: Change, folder: Path, *, metadata: bool) -> None:

@@ -40,6 +40,7 @@ from kafkajit.state.partition_metadata import (
     read_partition_metadata,
 )
 from kafkajit.storage.source import Source
+from kafkajit.system import disk
 from kafkajit.walk.frames import frames
 
 logger = logging.getLogger("kafkajit")
@@ -84,7 +85,7 @@ def commit_partition(
         for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
             if segment.path(suffix).exists():
                 name = f"{segment.base_offset:020}{suffix}"
-                segment.path(suffix).rename(effects.new(name))
+                disk.rename(segment.path(suffix), effects.new(name))
     if not options.keep_offsets:
         effects.epochs.assign(_epoch(partition, end, options), moved[0].base_offset)
     effects.finish(moved[0].base_offset, moved[-1].next_offset)
@@ -135,7 +136,7 @@ def _identify(change: Change, folder: Path, options: ProduceOptions, *, is_repla
             f"{path} has the topic's id {row['topicId']}, and the option topicId is "
             f"{options.topic_id}"
         )
-    change.new(path).write_bytes(partition_metadata_text(options.topic_id))
+    disk.write(change.new(path), partition_metadata_text(options.topic_id))
 
 
 class _Moved(NamedTuple):
@@ -206,7 +207,7 @@ def _joined_small(segments: list[_Moved], work: Path, options: ProduceOptions) -
         if len(run) == 1:
             yield run[0]
             continue
-        work.mkdir(parents=True, exist_ok=True)
+        disk.make_folders(work)
         series = RolledSegments(work.joinpath, options.config)
         series.least_offset = run[0].base_offset
         for segment in run:
@@ -232,7 +233,7 @@ def _count_in(segment: _Moved, effects: AppendEffects) -> None:
             aborted += effects.producers.update(batches, markers, source.path).tobytes()
         source.forget(framing.position)
     if aborted:
-        segment.path(TXN_INDEX_SUFFIX).write_bytes(aborted)
+        disk.write(segment.path(TXN_INDEX_SUFFIX), aborted)
 
 
 def rebase(log: Path, shift: int, leader_epoch: int) -> None:
@@ -249,7 +250,8 @@ def rebase(log: Path, shift: int, leader_epoch: int) -> None:
     source = Source(log)
     if source.content.size == 0:
         return
-    content = np.memmap(log, dtype=np.uint8, mode="r+")
+    with disk.open_to_change(log) as file:
+        content = np.memmap(file, dtype=np.uint8, mode="r+")
     for framing in frames(source):
         batches = framing.batches[~framing.batches.is_message]
         _rebase(

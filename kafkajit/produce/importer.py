@@ -12,17 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.errors import InvalidOffsetError
-from kafkajit.format.amounts import number_of, offsets_text
-from kafkajit.format.printable import printable
 from kafkajit.produce.checks import check_columns, check_folder
 from kafkajit.produce.commit import check_new, commit
+from kafkajit.produce.imported import ImportedPartition, LeftOut
 from kafkajit.produce.inputs.input_columns import OF_BATCHES, InputColumns
 from kafkajit.produce.inputs.input_files import InputFile, input_files, repeated
 from kafkajit.produce.inputs.readers import names_in, rows_in
@@ -33,100 +32,8 @@ from kafkajit.produce.open_transactions import OF_TRANSACTIONS, OpenTransactions
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router, TopicPartition
 from kafkajit.produce.task_output import StagedSegment, TaskOutput, check_growing
+from kafkajit.system.acting import reading_for
 
-
-@dataclass
-class ImportedPartition:
-    """The records for a partition."""
-
-    partition: TopicPartition
-    records: int = 0
-    first_offset: int | None = None
-    last_offset: int | None = None
-    open_transactions: dict[int, int] = field(default_factory=dict)  # first offsets by producers
-
-    @property
-    def notes(self) -> list[str]:
-        """Lines about its open transactions."""
-        return [
-            f"{self.partition}: the transaction of producer {producer} that begins at offset "
-            f"{offset} has no marker, and read_committed consumers stop before it: import the "
-            "markers, too (export them with --columns all), or ignore the column isTransactional"
-            for producer, offset in sorted(self.open_transactions.items(), key=itemgetter(1))[:1]
-        ]
-
-    def document(self) -> dict[str, Any]:
-        """The partition as a JSON object."""
-        return {
-            "topic": self.partition.topic,
-            "partition": self.partition.partition,
-            "records": self.records,
-            "firstOffset": self.first_offset,
-            "lastOffset": self.last_offset,
-            "openTransactions": [
-                {"producerId": producer, "firstOffset": offset}
-                for producer, offset in self.open_transactions.items()
-            ],
-        }
-
-    def __str__(self) -> str:
-        return (
-            f"{self.partition}: {number_of(self.records, 'record')}, "
-            f"{offsets_text(self.first_offset or 0, self.last_offset or 0)}"
-        )
-
-
-@dataclass
-class LeftOut:
-    """The parts of the files that are not imported.
-
-    Args:
-        columns: the names of columns.
-        files: skipped files that may hold records.
-        damaged: the rows of each file that are not records, but damage that an export has found.
-    """
-
-    columns: set[str] = field(default_factory=set)
-    files: list[str] = field(default_factory=list)
-    damaged: dict[str, int] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.columns or self.files or self.damaged)
-
-    def document(self) -> dict[str, Any]:
-        """All of it as a JSON object."""
-        return {
-            "columns": sorted(self.columns),
-            "files": self.files,
-            "damagedRows": dict(sorted(self.damaged.items())),
-        }
-
-    def lines(self) -> list[str]:
-        """A line for each kind."""
-        lines = []
-        if self.columns:
-            names = [printable(name) if name.strip() else repr(name) for name in self.columns]
-            lines.append(f"columns that are not imported: {', '.join(sorted(names))}")
-        if self.damaged:
-            rows = sum(self.damaged.values())
-            of = "one row" if rows == 1 else f"{rows:,} rows"
-            lines.append(
-                f"{of} of damage, in the column corruption, not imported: {_few(self.damaged)}"
-            )
-        if self.files:
-            lines.append(f"files that are not imported: {_few(self.files)}")
-        return lines
-
-
-def _few(names: Iterable[str]) -> str:
-    """The first of some names, and how many others there are."""
-    first, *others = names
-    shown = [first, *others[: _SHOWN - 1]]
-    more = len(others) + 1 - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
-
-
-_SHOWN = 5
 _FOLLOWED = ("offset", *OF_TRANSACTIONS)
 
 
@@ -158,6 +65,10 @@ class ImportPlan:
 
     def apply(self) -> list[ImportedPartition]:
         """Write the logs, all of them or none; a partition that exists is an error."""
+        with reading_for(self.options.path):
+            return self._applied()
+
+    def _applied(self) -> list[ImportedPartition]:
         options = self.options
         check_folder(options, overwrite=False)
         counts = _Counts(options, self.has_offsets)

@@ -9,7 +9,6 @@ the number of open files is limited.
 
 from __future__ import annotations
 
-import shutil
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -32,6 +31,7 @@ from kafkajit.produce.router import Router, TopicPartition
 from kafkajit.records.batches import Batches, frame
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.storage.source import Int64s, as_bytes
+from kafkajit.system import disk
 
 # Bytes of a window, whose rows are sorted by partition. A batch ends with its window: the more
 # partitions a task has rows for, the smaller its batches are.
@@ -103,7 +103,7 @@ class TaskOutput:
         self._encoders: list[Encoder] = []
         self._open: OrderedDict[int, RolledSegments] = OrderedDict()
         self._held: dict[int, pa.RecordBatch] = {}  # rows of a batch that may continue
-        folder.mkdir()
+        disk.make_folder(folder)
 
     def write(self, records: pa.RecordBatch) -> None:
         """Take rows, whose columns are those of records."""
@@ -137,7 +137,7 @@ class TaskOutput:
             say_where(error, self._folder)
             for series in self._series:
                 series.abandon()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            disk.remove_tree(self._folder, ignore_errors=True)
 
     def _flush(self) -> None:
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
@@ -231,7 +231,7 @@ class TaskOutput:
         """Create a folder, segments and an encoder for each new partition."""
         for partition in self._router.partitions[len(self._series) :]:
             folder = self._folder_of(partition)
-            folder.mkdir()
+            disk.make_folder(folder)
             self._series.append(RolledSegments(folder.joinpath, self._options.config))
             self._encoders.append(Encoder(self._batches, self._writer))
 

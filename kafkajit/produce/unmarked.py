@@ -17,6 +17,7 @@ from kafkajit.format.batch_checksum import batch_checksums
 from kafkajit.format.layout import ATTRIBUTES_OFFSET, CRC_OFFSET, TRANSACTIONAL_MASK
 from kafkajit.records.batches import Batches
 from kafkajit.storage.source import Source
+from kafkajit.system import disk
 from kafkajit.walk.frames import frames
 
 # What happens to these transactions.
@@ -73,7 +74,8 @@ def make_plain(logs: Iterable[Path], producers: Iterable[int]) -> None:
         chosen = batches[np.isin(batches.header["producerId"], wanted)]
         if not len(chosen):
             continue
-        content = np.memmap(log, dtype=np.uint8, mode="r+").view(np.ndarray)
+        with disk.open_to_change(log) as file:
+            content = np.memmap(file, dtype=np.uint8, mode="r+").view(np.ndarray)
         content[chosen.position + ATTRIBUTES_OFFSET + 1] &= ~np.uint8(TRANSACTIONAL_MASK)
         sums = batch_checksums(content, chosen.position, chosen.end)
         for place, byte in enumerate(sums.astype(">u4").view(np.uint8).reshape(-1, 4).T):

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.system.acting import opening
 from kafkajit.system.memory_map import PAGE, Map, give_back, map_file, reserve
 
 logger = logging.getLogger("kafkajit")
@@ -193,7 +194,9 @@ def open_descriptor(path: str) -> int:
     """As `open_file`; whoever calls this closes the descriptor."""
     _check_mode(path, os.stat(path).st_mode)  # noqa: PTH116 - a stream's trigger opens thousands
     # O_NONBLOCK: do not wait even if a FIFO has taken the file's place since.
-    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with opening(path):
+        opened = os.open(path, flags)
     try:
         _check_mode(path, os.fstat(opened).st_mode)
     except BaseException:

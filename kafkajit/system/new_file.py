@@ -10,11 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from kafkajit.system.acting import as_owner_of
 from kafkajit.system.durable import sync_opened
 
 PREFIX = ".kafkajit-"  # of the names until then
@@ -54,9 +55,10 @@ class NewFile:
 
     def __enter__(self) -> IO[bytes]:
         try:
-            if _HAS_HANDLES:
-                self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            self._opened = os.open(self._at(self._begun), _NEW, self._mode, dir_fd=self._folder)
+            with as_owner_of(self.path.parent):
+                if _HAS_HANDLES:
+                    self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+                self._opened = os.open(self._at(self._begun), _NEW, self._mode, dir_fd=self._folder)
         except OSError as error:
             self._close_folder()
             raise self._named(error) from None
@@ -73,14 +75,15 @@ class NewFile:
             if error is None:
                 self._file.close()
                 sync_opened(self._opened)
-                self._publish()
+                with as_owner_of(self.path.parent):
+                    self._publish()
         except OSError as failed:
             raise self._named(failed) from None
         finally:
             with suppress(OSError):  # such as a full disk, again
                 self._file.close()
             os.close(self._opened)
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError), as_owner_of(self.path.parent):
                 os.unlink(self._at(self._begun), dir_fd=self._folder)
             self._close_folder()
 
@@ -117,6 +120,13 @@ def rename_to_new(
         new: the new name.
         folder: an open folder that has both, if they are not whole paths.
     """
+    with as_owner_of(Path(new).parent) if folder is None else nullcontext():
+        _rename_to_new(old, new, folder)
+
+
+def _rename_to_new(
+    old: str | os.PathLike[str], new: str | os.PathLike[str], folder: int | None
+) -> None:
     try:
         os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError as error:
@@ -128,17 +138,3 @@ def rename_to_new(
         os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
         return
     os.unlink(old, dir_fd=folder)
-
-
-def open_new(path: str | os.PathLike[str], mode: int = 0o666) -> IO[bytes]:
-    """Create a file to write; a file or a link of that name is a FileExistsError."""
-    return os.fdopen(os.open(path, _NEW, mode), "wb")
-
-
-def open_lock_file(path: str | os.PathLike[str], mode: int = 0o666) -> int:
-    """Open a file that is only there to be locked; its bytes stay as they are.
-
-    Raises:
-        OSError: with ELOOP if the name is a link, which another user may have put there.
-    """
-    return os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, mode)

@@ -9,7 +9,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,11 @@ def others_of_file(
     return _owner(found, like) or _writers(found, like)
 
 
-def others_of(found: os.stat_result) -> str | None:
-    """Who may have written a file or folder of this status besides this user and root."""
-    return None if _users is None else _owner(found) or _writers(found)
+def others_of(found: os.stat_result, users: Collection[int] = ()) -> str | None:
+    """Who may have written a file or folder besides this user and root, and perhaps others."""
+    if _users is None:
+        return None
+    return (None if found.st_uid in users else _owner(found)) or _writers(found)
 
 
 def others_of_folder(folder: str | os.PathLike[str]) -> str | None:
@@ -55,7 +57,7 @@ def others_of_folder(folder: str | os.PathLike[str]) -> str | None:
         return None
     closed: Path | None = None
     try:
-        places = list(_places(Path(folder).absolute()))
+        places = list(places_on_the_way(Path(folder).absolute()))
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     for place, found in places:
@@ -72,8 +74,9 @@ def others_of_folder(folder: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def _places(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """All folders and links on the way to a path, and the path itself."""
+def places_on_the_way(path: str | os.PathLike[str]) -> Iterator[tuple[Path, os.stat_result]]:
+    """All folders and links on the way to an absolute path, and the path itself."""
+    path = Path(path)
     place = Path(path.anchor)
     yield place, place.lstat()
     names = list(reversed(path.parts[1:]))

@@ -21,6 +21,7 @@ from kafkajit.log.producers import ProducerStates
 from kafkajit.produce import commit_partition
 from kafkajit.produce.commit_partition import rebase
 from kafkajit.storage.source import as_bytes
+from kafkajit.system import disk
 
 TOPIC_ID = "pUM3BMsVQk2fe-klgEgLLA"
 # Segments of a few batches.
@@ -89,13 +90,13 @@ def test_a_large_segment_is_moved_and_never_written_again(
 ) -> None:
     monkeypatch.setattr(commit_partition, "_SMALL", 1000)
     moved: dict[int, str] = {}
-    renamed = Path.rename
+    renamed = disk.rename
 
-    def rename(path: Path, target: Path) -> Path:
+    def rename(path: Path, target: Path) -> None:
         moved[path.stat().st_ino] = target.name
-        return renamed(path, target)
+        renamed(path, target)
 
-    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(disk, "rename", rename)
     write(tmp_path, [[records(0, 2)], [records(2, 200)], [records(202, 200)], [records(402, 2)]])
     folder = tmp_path / "orders-0"
     assert sorted(path.name for path in folder.glob("*.log")) == [

@@ -27,6 +27,12 @@ def need(program: str) -> None:
         give_up(program, f"needs `{program}`: install {INSTALL[program]}")
 
 
+def need_root() -> None:
+    """Skip the calling test, or fail it in CI, unless root runs it: it needs a second user."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        give_up("root", "needs a second user: run the tests as root, in a container perhaps")
+
+
 def give_up(program: str, reason: str) -> NoReturn:
     """Skip the calling test, or fail it in CI if CI lists what the test lacks."""
     if program in os.environ.get("KAFKAJIT_REQUIRE", "").split():

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from killing import killed_at
 
-from kafkajit.system.new_file import NewFile, open_lock_file
+from kafkajit.system.disk import open_to_lock
+from kafkajit.system.new_file import NewFile
 
 
 def write(path: Path, *, replaces: bool, meanwhile: Callable[[], object] = lambda: None) -> None:
@@ -167,10 +168,10 @@ def test_a_process_that_is_killed_leaves_the_old_file_or_all_of_the_new_one(
 def test_a_lock_file_is_never_a_link_and_keeps_its_bytes(tmp_path: Path) -> None:
     path, target = tmp_path / "lock", tmp_path / "target"
     path.write_text("kept")
-    os.close(open_lock_file(path))
+    os.close(open_to_lock(path))
     assert path.read_text() == "kept"
     path.unlink()
     path.symlink_to(target)
     with pytest.raises(OSError, match="Too many levels of symbolic links"):
-        open_lock_file(path)
+        open_to_lock(path)
     assert not target.exists()

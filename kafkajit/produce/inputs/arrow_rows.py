@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
+from kafkajit.produce.inputs.opened import opened_file
 from kafkajit.produce.inputs.row_sizes import pieces
 from kafkajit.produce.inputs.rows import MOST_ROWS, BadInputError, Rows, check_names, row_from
 
@@ -22,7 +23,7 @@ _END_OF_STREAM = bytes(4)
 
 def parquet_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
     """The rows of a Parquet file; `wanted` are the names of the columns that are read."""
-    with filesystem.open_input_file(path) as opened:
+    with opened_file(filesystem, path) as opened:
         metadata = pq.read_metadata(opened)
         file = pq.ParquetFile(
             opened,
@@ -75,7 +76,7 @@ def _batch_rows(metadata: pq.FileMetaData) -> int:
 
 def arrow_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
     """The rows of Arrow's file or stream; `wanted` are the names of the columns that are read."""
-    with filesystem.open_input_file(path) as opened:
+    with opened_file(filesystem, path) as opened:
         is_file = opened.read(6) == b"ARROW1"
         opened.seek(0)
         open_ = pa.ipc.open_file if is_file else pa.ipc.open_stream

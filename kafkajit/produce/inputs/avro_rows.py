@@ -21,6 +21,7 @@ from pyarrow.fs import FileSystem
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.format.compression import DecodeError, OutputFull, unsnappied_size, unsnappy
 from kafkajit.format.zstd import ZstdDecompressor, ZstdError
+from kafkajit.produce.inputs.opened import opened_stream
 from kafkajit.produce.inputs.row_sizes import pieces
 from kafkajit.produce.inputs.rows import MOST_ROWS, BadInputError, Rows, check_names, row_from
 from kafkajit.values.decoder import ValueDecoder
@@ -40,7 +41,7 @@ _MOST_CELLS = 1 << 25  # of a block, each of which may take 16 bytes
 def avro_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
     """The rows of a file; `wanted` are the names of the fields that are read."""
     (info,) = filesystem.get_file_info([path])
-    with filesystem.open_input_stream(path) as opened:
+    with opened_stream(filesystem, path) as opened:
         # A file that is compressed as a whole has more bytes than its size.
         is_plain = not path.endswith((".gz", ".zst"))
         file = _File(opened, info.size if is_plain else None)

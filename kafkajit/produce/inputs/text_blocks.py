@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow.fs import FileSystem
 
+from kafkajit.produce.inputs.opened import opened_stream
 from kafkajit.produce.inputs.rows import BadInputError
 from kafkajit.storage.source import Bytes
 
@@ -34,13 +35,13 @@ _MARKS = {
 @contextmanager
 def text_of(filesystem: FileSystem, path: str, codec: str | None) -> Iterator[TextBlocks]:
     """The text of a file, which may be compressed with gzip or zstd."""
-    with filesystem.open_input_stream(path, compression=None) as opened:
+    with opened_stream(filesystem, path, compression=None) as opened:
         head = opened.read(4)
     if codec is not None and not head:
         raise BadInputError(f"the file is empty, and {codec} of nothing is not: it was cut off")
     if codec is None:
         codec = "gzip" if head[:2] == _GZIP else "zstd" if head == _ZSTD else None
-    with filesystem.open_input_stream(path, compression=codec) as opened:
+    with opened_stream(filesystem, path, compression=codec) as opened:
         yield TextBlocks(opened)
 
 

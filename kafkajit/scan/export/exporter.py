@@ -38,6 +38,7 @@ from kafkajit.scan.export.partition_log import PartitionLog, partitions_to_expor
 from kafkajit.scan.export.partition_rows import rows_of
 from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.export.round_files import RoundFiles, offsets_metadata, version
+from kafkajit.system.acting import reading_for
 from kafkajit.system.new_file import NewFile
 
 
@@ -327,7 +328,11 @@ def _to_new_file(out: str, write: Callable[[pa.NativeFile], ExportResult]) -> Ex
         if os.path.lexists(path):
             raise exists
         try:
-            with NewFile(path, replaces=False) as file, pa.PythonFile(file, "w") as sink:
+            with (
+                reading_for(Path(path).parent),
+                NewFile(path, replaces=False) as file,
+                pa.PythonFile(file, "w") as sink,
+            ):
                 return write(sink)
         except FileExistsError:
             raise exists from None

@@ -10,7 +10,7 @@ import ctypes
 import os
 import secrets
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,9 +29,11 @@ from kafkajit.scan.export.journal import (
 )
 from kafkajit.scan.export.output import OutputFolder
 from kafkajit.state.meta_properties import META_PROPERTIES
+from kafkajit.system import disk
+from kafkajit.system.acting import reading_for
 from kafkajit.system.durable import sync_all
 from kafkajit.system.file_lock import try_lock
-from kafkajit.system.new_file import NewFile, open_lock_file, open_new, rename_to_new
+from kafkajit.system.new_file import NewFile, rename_to_new
 
 
 class LocalFolder(OutputFolder):
@@ -40,22 +42,25 @@ class LocalFolder(OutputFolder):
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, name)
         journals = Path(path, JOURNALS)
-        journals.mkdir(parents=True, exist_ok=True)
+        disk.make_folders(journals)
         if journals.is_symlink():
             raise NotADirectoryError(f"{journals} is a link: export to another folder")
-        self._locked = open_lock_file(journals / ".lock")
+        self._locked = disk.open_to_lock(journals / ".lock")
         if not try_lock(self._locked):
             os.close(self._locked)
             raise LockedError(f"another export is writing to {name}: wait until it has ended")
+        self._reading = ExitStack()
+        self._reading.enter_context(reading_for(path))
 
     def close(self) -> None:
+        self._reading.close()
         os.close(self._locked)
 
     def written(self, names: FileNames, final: str) -> str:  # noqa: ARG002
         return names.written(secrets.token_hex(8))
 
     def opened(self, written: str) -> pa.NativeFile:
-        return pa.PythonFile(open_new(self._at(written)), "w")
+        return pa.PythonFile(disk.create_new(self._at(written)), "w")
 
     def drop(self, sink: pa.NativeFile) -> None:
         with suppress(OSError):  # such as a full disk, again
@@ -70,9 +75,9 @@ class LocalFolder(OutputFolder):
             written, final = self._at(file.written), self._at(file.final)
             if file.written == file.final or not written.exists():
                 continue
-            final.parent.mkdir(parents=True, exist_ok=True)
+            disk.make_folders(final.parent)
             if final.exists() and final.samefile(written):  # killed between link and unlink
-                written.unlink()
+                disk.remove(written)
             else:
                 rename_to_new(written, final)
             renamed.append(final)
@@ -100,7 +105,7 @@ class LocalFolder(OutputFolder):
 
     def put(self, name: str, content: bytes) -> None:
         path = self._at(name)
-        path.parent.mkdir(exist_ok=True)
+        disk.make_folder(path.parent, exist_ok=True)
         with NewFile(path, replaces=False) as file:
             file.write(content)
 
@@ -108,7 +113,7 @@ class LocalFolder(OutputFolder):
         return os.path.lexists(self._at(name))
 
     def remove(self, name: str) -> None:
-        self._at(name).unlink()
+        disk.remove(self._at(name))
 
     def _at(self, name: str) -> Path:
         return Path(self.path, name)

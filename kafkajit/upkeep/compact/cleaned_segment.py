@@ -6,10 +6,9 @@ and to CleanedTransactionMetadata for the transaction index.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from io import BufferedWriter
 from pathlib import Path
+from typing import BinaryIO
 
 from kafkajit.change.change import Change
 from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
@@ -17,6 +16,7 @@ from kafkajit.log.config import LogConfig
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import modified_ms
+from kafkajit.system import disk
 from kafkajit.upkeep.compact.batch_rewriting import COPIED
 from kafkajit.upkeep.compact.record_filter import Filtered
 
@@ -32,7 +32,7 @@ class CleanedSegment:
         self._change = change
         self._log = Path(group[0].log.path)
         self._indexes = SegmentIndexes(group[0].base_offset, config)
-        self._file: BufferedWriter | None = None
+        self._file: BinaryIO | None = None
         self.size = 0
         self.is_changed = len(group) > 1
 
@@ -60,16 +60,17 @@ class CleanedSegment:
         if aborted:
             indexes[TXN_INDEX_SUFFIX] = aborted
         for suffix, content in indexes.items():
-            self._change.new(self._log.with_suffix(suffix)).write_bytes(content)
+            disk.write(self._change.new(self._log.with_suffix(suffix)), content)
         # Retention may look at the age of the segment.
         modified = modified_ms(self._group[-1].log) * 1_000_000
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            os.utime(self._change.new(self._log.with_suffix(suffix)), ns=(modified, modified))
+            staged = self._change.new(self._log.with_suffix(suffix))
+            disk.set_times(staged, ns=(modified, modified))
 
-    def _opened(self, change: Change) -> BufferedWriter:
+    def _opened(self, change: Change) -> BinaryIO:
         """The new log; what was not written so far is copied from the old one."""
         if self._file is None:
             others = [segment.log.path for segment in self._group[1:]]
-            self._file = change.new(self._log, instead_of=others).open("wb")
+            self._file = disk.create(change.new(self._log, instead_of=others))
             self._file.write(self._group[0].log.open().content[: self.size].data)
         return self._file

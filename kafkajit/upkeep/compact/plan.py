@@ -29,6 +29,7 @@ from kafkajit.log.repair_advice import REPAIR_FIRST, advise_repair
 from kafkajit.log.segment import Segment
 from kafkajit.state.checkpoints import CLEANER_OFFSETS
 from kafkajit.state.meta_properties import META_PROPERTIES
+from kafkajit.system import disk
 from kafkajit.upkeep.compact.cleanable import Cleanable, find_cleanable
 from kafkajit.upkeep.compact.cleaned_segment import CleanedSegment
 from kafkajit.upkeep.compact.cleaner import Cleaner, LastRecord
@@ -172,7 +173,7 @@ class PartitionCompaction(PartitionPlan):
         if _notes_offset(self.folder):
             offsets = PartitionOffsets(self.folder, CLEANER_OFFSETS)
             content = offsets.with_offset(self.cleanable.first_uncleanable_offset)
-            change.new(offsets.path).write_bytes(content)
+            disk.write(change.new(offsets.path), content)
 
     def _clean(self, change: Change | None) -> None:
         """Compact the log into a change; None only finds out what stays."""

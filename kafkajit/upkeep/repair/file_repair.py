@@ -16,6 +16,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 from weakref import finalize
 
+from kafkajit.system import disk
 from kafkajit.system.positioned import copy_range, read_at
 from kafkajit.upkeep.repair.pieces import Extent, Piece, Written
 
@@ -66,18 +67,18 @@ class Contents:
 
         def write(staged: Path) -> None:
             assert self._opened is not None
-            staged.write_bytes(read_at(self._opened, size, start))
+            disk.write(staged, read_at(self._opened, size, start))
 
         return write
 
 
 def _write(content: bytes, staged: Path) -> None:
-    staged.write_bytes(content)
+    disk.write(staged, content)
 
 
 def write_pieces(pieces: Sequence[Piece], staged: Path, like: Path) -> None:
     """Write a log of these pieces, with the age of another log: retention looks at that."""
-    with ExitStack() as opened, staged.open("wb") as target:
+    with ExitStack() as opened, disk.create(staged) as target:
         sources: dict[Path, BinaryIO] = {}
         for piece in pieces:
             if isinstance(piece, Written):
@@ -85,10 +86,10 @@ def write_pieces(pieces: Sequence[Piece], staged: Path, like: Path) -> None:
                 target.flush()
                 continue
             if piece.log not in sources:
-                sources[piece.log] = opened.enter_context(piece.log.open("rb"))
+                sources[piece.log] = opened.enter_context(disk.open_to_copy(piece.log))
             _copy(piece, sources[piece.log], target)
         status = like.stat()
-    os.utime(staged, ns=(status.st_atime_ns, status.st_mtime_ns))
+    disk.set_times(staged, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _copy(extent: Extent, source: BinaryIO, target: BinaryIO) -> None:

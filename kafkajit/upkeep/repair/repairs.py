@@ -24,6 +24,7 @@ from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage.source import as_bytes, whole
+from kafkajit.system import disk
 from kafkajit.upkeep.repair.broker_names import broker_names
 from kafkajit.upkeep.repair.broker_start import topic_id_problem, unreadable_checkpoints
 from kafkajit.upkeep.repair.census import take_census
@@ -343,7 +344,7 @@ def _checkpoint_repairs(partition: _Partition) -> Iterator[FileRepair]:
 
 def _checkpoint_writer(folder: Path, name: str, offset: int | None) -> Callable[[Path], None]:
     def write(staged: Path) -> None:  # read it only now: other partitions may change it before
-        staged.write_bytes(PartitionOffsets(folder, name).with_offset(offset))
+        disk.write(staged, PartitionOffsets(folder, name).with_offset(offset))
 
     return write
 

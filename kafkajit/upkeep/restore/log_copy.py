@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from io import FileIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +46,7 @@ from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.producer_snapshot import snapshot_entries
 from kafkajit.storage.source import Bytes, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
+from kafkajit.system import disk
 from kafkajit.upkeep.repair.segment_repairs import MARKER
 from kafkajit.upkeep.repair.sidecar_checks import (
     contradiction_in_snapshot,
@@ -149,7 +149,7 @@ class LogCopy:
         )
         opened = OpenSegment(kept.segment)
         self._last_offset = kept.segment.between.last
-        with log.open("wb", buffering=0) as file:
+        with disk.create(log, buffering=0) as file:
             if kept.head is not None:
                 self._copy_cut(opened, kept.head, part, file)
             self._copy_whole(kept, part, file)
@@ -161,7 +161,7 @@ class LogCopy:
         self._write_indexes(kept, log, part.indexes)
         self._write_aborted(kept, log, np.concatenate(part.aborted), np.concatenate(part.aborts))
 
-    def _copy_whole(self, kept: KeptSegment, part: _Part, file: FileIO) -> None:
+    def _copy_whole(self, kept: KeptSegment, part: _Part, file: BinaryIO) -> None:
         """Copy the batches that are kept whole."""
         start, end = kept.stretch
         source = kept.segment.log.open(start, end)
@@ -176,7 +176,7 @@ class LogCopy:
                 position=position,
             )
 
-    def _copy_cut(self, opened: OpenSegment, cut: CutBatch, part: _Part, file: FileIO) -> None:
+    def _copy_cut(self, opened: OpenSegment, cut: CutBatch, part: _Part, file: BinaryIO) -> None:
         """Write a batch that is cut, as it was planned."""
         path = opened.segment.log.path
         again = cut_batch(opened, cut.position, cut.offsets)
@@ -199,7 +199,7 @@ class LogCopy:
         start: int,
         end: int,
         part: _Part,
-        file: FileIO,
+        file: BinaryIO,
         kafscale: KafscaleSegment | None = None,
     ) -> int:
         """Copy the batches of a stretch, and return the position behind them."""
@@ -301,8 +301,8 @@ class LogCopy:
             content = as_bytes(segment.time_index.read())
             problem = problem_with_time_index(content, times, str(log), kept.base_offset)
             times = times if problem else content.tobytes()
-        self._new(log.stem + INDEX_SUFFIX).write_bytes(offsets)
-        self._new(log.stem + TIME_INDEX_SUFFIX).write_bytes(times)
+        disk.write(self._new(log.stem + INDEX_SUFFIX), offsets)
+        disk.write(self._new(log.stem + TIME_INDEX_SUFFIX), times)
 
     def _write_aborted(
         self, kept: KeptSegment, log: Path, aborted: Entries, aborts: Entries
@@ -327,7 +327,7 @@ class LogCopy:
             )
             written = written if problem else content.tobytes()
         if written:
-            self._new(log.stem + TXN_INDEX_SUFFIX).write_bytes(written)
+            disk.write(self._new(log.stem + TXN_INDEX_SUFFIX), written)
 
     def _take_snapshot(self, kept: KeptSegment, offset: int) -> None:
         """Write the producers at the end of a segment."""
@@ -340,7 +340,7 @@ class LogCopy:
                 self.producers = ProducerStates.of_snapshot(as_bytes(content))
         if self._leader_epoch is not None:
             expected = snapshot_with_other_ids(expected)
-        self._new(f"{offset:020d}{SNAPSHOT_SUFFIX}").write_bytes(expected)
+        disk.write(self._new(f"{offset:020d}{SNAPSHOT_SUFFIX}"), expected)
 
     def _fitting(self, file: StoredFile, expected: bytes, offset: int) -> bytes | None:
         """The content of a snapshot, if it fits the log."""
@@ -369,7 +369,7 @@ class LogCopy:
                 epochs = self._epochs
             epochs.truncate_from_start(start_offset)
         # A broker writes an empty file until it knows an epoch.
-        self._new(LEADER_EPOCHS).write_bytes(epochs.text() if epochs.entries else b"")
+        disk.write(self._new(LEADER_EPOCHS), epochs.text() if epochs.entries else b"")
 
 
 def _agree(found: Epochs, known: Epochs) -> bool:

@@ -21,6 +21,7 @@ from kafkajit.log.beginnings import TimeLookup
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
+from kafkajit.system import disk
 from kafkajit.upkeep.restore.kept_segments import (
     DAMAGED,
     KeptSegment,
@@ -139,7 +140,7 @@ class PartitionRestoration(PartitionPlan):
             raise
         if self.topic_id is not None and target.topic_id is None:
             content = partition_metadata_text(self.topic_id)
-            change.new(self.folder / PARTITION_METADATA).write_bytes(content)
+            disk.write(change.new(self.folder / PARTITION_METADATA), content)
         target.clear(change)
         first = self.segments[0].base_offset
         target.set_offsets(change, self.start_offset if self.start_offset > first else None)

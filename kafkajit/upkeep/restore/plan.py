@@ -21,6 +21,7 @@ from kafkajit.errors import CorruptCheckpointError, KafkaJitError, RemoteStorage
 from kafkajit.format.moment import Time, python_time
 from kafkajit.places.location import absolute
 from kafkajit.places.private_keys import PrivateKeys
+from kafkajit.system import disk
 from kafkajit.upkeep.restore.kept_segments import DAMAGED
 from kafkajit.upkeep.restore.options import RestoreOptions
 from kafkajit.upkeep.restore.partition_restoration import PartitionRestoration, partition_plan
@@ -73,7 +74,7 @@ class RestorationPlan(UpkeepPlan[PartitionRestoration]):
 
 def lock_of(folder: Path, *, force: bool = False) -> FolderLock:
     """The lock of a log.dirs folder, which is made if it does not exist."""
-    folder.mkdir(parents=True, exist_ok=True)
+    disk.make_folders(folder)
     # A folder may be called kafka-1 and be log.dirs: a name in it leaves no doubt.
     return FolderLock(folder / "?-0", force=force)
 

@@ -18,6 +18,7 @@ from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, read_partition_metadata
+from kafkajit.system import disk
 
 _FIRST_LOG = f"{0:020d}{LOG_SUFFIX}"
 
@@ -83,7 +84,7 @@ class Target:
                 content = offsets.with_offset(wanted)
                 # A broker deletes a log that ends before its start.
                 goes_back = wanted is None or wanted < (offsets.offset or 0)
-                change.new(offsets.path, first=goes_back).write_bytes(content)
+                disk.write(change.new(offsets.path, first=goes_back), content)
 
 
 def _records_before(folder: Path) -> str | None:

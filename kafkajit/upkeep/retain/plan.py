@@ -37,6 +37,7 @@ from kafkajit.log.overlaps import end_of
 from kafkajit.log.repair_advice import REPAIR_FIRST
 from kafkajit.state.checkpoints import HIGH_WATERMARKS, START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
+from kafkajit.system import disk
 from kafkajit.upkeep.retain.expiry import ExpiredSegment, Expiry
 from kafkajit.upkeep.retain.options import RetainOptions, why_left_alone
 
@@ -132,7 +133,7 @@ class PartitionRetention(PartitionPlan):
         first = staying[0] if staying else self.log_end_offset
         if not staying:
             for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-                change.new(self.folder / f"{first:020d}{suffix}").touch()
+                disk.write(change.new(self.folder / f"{first:020d}{suffix}"), b"")
         for offset, path in snapshots.items():
             if offset < first:
                 change.remove(path)
@@ -143,20 +144,20 @@ class PartitionRetention(PartitionPlan):
                 log, snapshots, self.log_start_offset, self.log_end_offset
             )
             path = self.folder / f"{self.log_end_offset:020d}.snapshot"
-            change.new(path).write_bytes(producers.snapshot())
+            disk.write(change.new(path), producers.snapshot())
         self._forget_epochs(change)
         starts = PartitionOffsets(self.folder, START_OFFSETS)
         # A log that starts with its first segment has no entry there.
         start = self.new_log_start_offset if self.new_log_start_offset > first else None
         if starts.offset != start:
-            change.new(starts.path).write_bytes(starts.with_offset(start))
+            disk.write(change.new(starts.path), starts.with_offset(start))
 
     def _forget_epochs(self, change: Change) -> None:
         epochs = read_epochs(self.folder)
         epochs.truncate_from_end(self.log_end_offset)
         epochs.truncate_from_start(self.new_log_start_offset)
         if epochs.is_changed:
-            change.new(self.folder / LEADER_EPOCHS).write_bytes(epochs.text())
+            disk.write(change.new(self.folder / LEADER_EPOCHS), epochs.text())
 
 
 class RetentionPlan(UpkeepPlan[PartitionRetention]):

@@ -1,0 +1,145 @@
+"""The one way to change what is on the disk: as the owner of the folder, and never through a link.
+
+Code that writes files of logs, exports and results calls these functions instead of methods of
+Path. Whatever a name leads to by then, root does no more than the owner of the folder may do
+(kafkajit/system/acting.py). Each function acts for one system call, so that modules are imported,
+and caches read, by the user who runs kafkajit.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from kafkajit.system.acting import as_owner_of
+
+_Path = str | os.PathLike[str]
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+_WRITE = os.O_RDWR | _NO_LINK | _BINARY
+
+
+def create(path: _Path, *, buffering: int = -1) -> BinaryIO:
+    """Create a file, or empty it; a link of that name is an OSError (ELOOP)."""
+    opened = _opened(path, _WRITE | os.O_CREAT | os.O_TRUNC)
+    return os.fdopen(opened, "wb", buffering=buffering)
+
+
+def create_new(path: _Path, mode: int = 0o666) -> IO[bytes]:
+    """Create a file; a file or a link of that name is a FileExistsError."""
+    return os.fdopen(_opened(path, _WRITE | os.O_CREAT | os.O_EXCL, mode), "wb")
+
+
+def open_to_lock(path: _Path, mode: int = 0o666) -> int:
+    """Open a file that is only there to be locked; its bytes stay as they are.
+
+    Raises:
+        OSError: with ELOOP if the name is a link, which another user may have put there.
+    """
+    return _opened(path, _WRITE | os.O_CREAT, mode)
+
+
+def extend(path: _Path, *, buffering: int = -1) -> BinaryIO:
+    """Open a file to write at its end."""
+    opened = _opened(path, _WRITE | os.O_APPEND)
+    return os.fdopen(opened, "ab", buffering=buffering)
+
+
+def open_to_change(path: _Path) -> BinaryIO:
+    """Open a file to read and overwrite it."""
+    return os.fdopen(_opened(path, _WRITE), "r+b")
+
+
+def open_to_copy(path: _Path) -> BinaryIO:
+    """Open a file whose bytes go into another file of the same owner."""
+    opened = _opened(path, os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0))
+    return os.fdopen(opened, "rb")
+
+
+def open_stream(path: _Path) -> BinaryIO:
+    """Open a pipe or a device to write to; a link may lead there, as /dev/stdout does."""
+    with as_owner_of(_around(path)):
+        return os.fdopen(os.open(path, os.O_WRONLY | _BINARY), "wb")
+
+
+def write(path: _Path, content: Any) -> None:
+    """Write the whole content of a file, which may exist or not."""
+    with create(path) as file:
+        file.write(content)
+
+
+def make_folder(path: _Path, mode: int = 0o777, *, exist_ok: bool = False) -> None:
+    """Create a folder."""
+    with as_owner_of(_around(path)):
+        Path(path).mkdir(mode, exist_ok=exist_ok)
+
+
+def make_folders(path: _Path) -> list[Path]:
+    """Create a folder and its missing parents; return those made, the innermost first."""
+    missing = [Path(path)]
+    while not missing[-1].exists():
+        missing.append(missing[-1].parent)
+    made = missing[:-1]
+    for folder in reversed(made):
+        make_folder(folder, exist_ok=True)
+    return made
+
+
+def rename(old: _Path, new: _Path) -> None:
+    """Rename a file or a folder; a file of the new name is replaced."""
+    with as_owner_of(_around(new)):
+        os.rename(old, new)  # noqa: PTH104
+
+
+def link(old: _Path, new: _Path) -> None:
+    """Give a file another name."""
+    with as_owner_of(_around(new)):
+        os.link(old, new)
+
+
+def remove(path: _Path, *, missing_ok: bool = False) -> None:
+    """Remove a file."""
+    with as_owner_of(_around(path)):
+        Path(path).unlink(missing_ok=missing_ok)
+
+
+def remove_folder(path: _Path) -> None:
+    """Remove an empty folder."""
+    with as_owner_of(_around(path)):
+        Path(path).rmdir()
+
+
+def remove_tree(path: _Path, *, ignore_errors: bool = False) -> None:
+    """Remove a folder and all that is in it."""
+    with as_owner_of(_around(path)):
+        shutil.rmtree(path, ignore_errors=ignore_errors)
+
+
+def set_times(path: _Path, *, ns: tuple[int, int]) -> None:
+    """Set the times at which a file was read and written."""
+    with as_owner_of(_around(path)):
+        os.utime(path, ns=ns)
+
+
+def set_owner(path: _Path, user: int, group: int) -> None:
+    """Give a file to a user and a group, as far as the owner of its folder may."""
+    with as_owner_of(_around(path)):
+        os.chown(path, user, group, follow_symlinks=False)
+
+
+def set_mode(path: _Path, mode: int) -> None:
+    """Set the permissions of a file."""
+    with as_owner_of(_around(path)):
+        Path(path).chmod(mode)
+
+
+def _opened(path: _Path, flags: int, mode: int = 0o666) -> int:
+    with as_owner_of(_around(path)):
+        return os.open(path, flags, mode)
+
+
+def _around(path: _Path) -> str:
+    return os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120

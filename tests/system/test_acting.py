@@ -1,0 +1,209 @@
+"""Root in another user's folder does no more than that user may do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from needs import need_root
+from partitions import data, log_name, make_partition
+from strangers import NOBODY, folder_that_others_enter
+
+import kafkajit
+from kafkajit.change.change import Change
+from kafkajit.cli import main
+from kafkajit.storage.source import SAMPLE_LOGS
+from kafkajit.system import disk
+from kafkajit.system.acting import acting_as, as_owner_of, owner_of
+
+SECRET = b"root's"
+LOG = log_name(0)
+
+
+class Places(NamedTuple):
+    """A folder that another user owns, and one of root's, which others cannot enter."""
+
+    home: Path
+    root: Path
+
+    def link(self, name: str, target: Path) -> Path:
+        """A link that the other user puts into the home folder."""
+        path = self.home / name
+        self.make(path.parent)
+        path.symlink_to(target)
+        os.lchown(path, NOBODY, NOBODY)
+        return path
+
+    def make(self, folder: Path) -> None:
+        """A folder that the other user makes."""
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
+        for one in reversed(missing):
+            one.mkdir()
+            os.chown(one, NOBODY, NOBODY)
+
+    def put(self, name: str, source: Path) -> Path:
+        """A copy of a log that the other user has."""
+        path = self.home / name
+        self.make(path.parent)
+        shutil.copytree(source, path)
+        for inside in (path, *path.iterdir()):
+            os.chown(inside, NOBODY, NOBODY)
+        return path
+
+
+@pytest.fixture
+def places() -> Iterator[Places]:
+    need_root()
+    with folder_that_others_enter() as top:
+        found = Places(top / "home", top / "root")
+        found.home.mkdir()
+        os.chown(found.home, NOBODY, NOBODY)
+        found.root.mkdir(mode=0o700)
+        (found.root / "secret").write_bytes(SECRET)
+        (found.root / "secret").chmod(0o600)
+        yield found
+        assert (found.root / "secret").read_bytes() == SECRET
+        status = (found.root / "secret").stat()
+        assert (status.st_uid, status.st_mode & 0o777) == (0, 0o600)
+
+
+def owners(folder: Path) -> set[int]:
+    return {path.lstat().st_uid for path in folder.rglob("*")}
+
+
+def test_root_acts_as_the_owner_of_a_folder_and_of_all_below_it(places: Places) -> None:
+    (places.home / "a").mkdir()  # root's own
+    link = places.link("b", places.root)
+    for path in (places.home, places.home / "a", places.home / "c" / "d", link, link / "e"):
+        owner = owner_of(path)
+        assert owner is not None
+        assert (owner.user, 0 in owner.groups) == (NOBODY, False)
+    assert owner_of(places.root) is None
+
+
+def test_root_is_root_again_after_an_error(places: Places) -> None:
+    with pytest.raises(KeyError), as_owner_of(places.home), acting_as(owner_of(places.home)):
+        raise KeyError
+    assert (places.root / "secret").read_bytes() == SECRET
+
+
+ACTIONS: dict[str, Callable[[Path], object]] = {
+    "create": disk.create,
+    "create_new": disk.create_new,
+    "open_to_lock": disk.open_to_lock,
+    "extend": disk.extend,
+    "open_to_change": disk.open_to_change,
+    "open_to_copy": disk.open_to_copy,
+    "open_stream": disk.open_stream,
+    "write": lambda path: disk.write(path, b"x"),
+    "remove": disk.remove,
+    "rename": lambda path: disk.rename(path, path.with_name("new")),
+    "set_mode": lambda path: disk.set_mode(path, 0o666),
+    "set_times": lambda path: disk.set_times(path, ns=(0, 0)),
+    "remove_tree": disk.remove_tree,
+    "make_folder": lambda path: disk.make_folder(path.with_name("new")),
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_no_function_of_the_disk_reaches_a_file_of_roots_through_a_link(
+    action: str, places: Places
+) -> None:
+    places.link("folder", places.root)
+    with pytest.raises(OSError, match=r"ermission|oo many"):
+        ACTIONS[action](places.home / "folder" / "secret")
+    assert [path.name for path in places.root.iterdir()] == ["secret"]
+
+
+def test_segments_that_lead_to_roots_log_are_not_repaired_or_restored(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_partition(places.root / "orders-0", {0: [data(0, 5)]})
+    places.link(f"kafka/orders-0/{log_name(3)}", places.root / "orders-0" / LOG)
+    assert main(["repair", "--apply", str(places.home / "kafka" / "orders-0")]) == 1
+    places.link(f"backup/orders-0/{LOG}", places.root / "orders-0" / LOG)
+    words = [str(places.home / "backup"), str(places.home / "new")]
+    assert main(["restore", "--apply", *words]) == 1
+    out = ["-o", str(places.home / "out"), "--to", "jsonl"]
+    assert main(["export", words[0], *out]) == 1
+    assert "Permission denied" in capsys.readouterr().err
+    assert not [path for path in places.home.rglob("*.jsonl") if path.stat().st_size]
+    assert [path.name for path in places.home.rglob("*.log")] == [log_name(3), LOG]
+
+
+def test_a_file_of_roots_is_not_imported(places: Places) -> None:
+    (places.root / "a.csv").write_text("value\nsecret\n")
+    places.link("in/a.csv", places.root / "a.csv")
+    words = [str(places.home / "in"), str(places.home / "kafka"), "--topic", "orders"]
+    assert main(["import", "--apply", "--partitions", "1", *words]) == 1
+    assert not list(places.home.rglob("*.log"))
+
+
+def test_an_export_neither_writes_nor_removes_files_of_roots(places: Places) -> None:
+    (places.root / "vault").mkdir()
+    places.link("out/topic=orders", places.root / "vault")
+    words = ["-o", str(places.home / "out"), "--to", "csv", "--topic", "orders"]
+    assert main(["export", "sample:", *words, "--partition-by", "topic"]) == 1
+    assert not list((places.root / "vault").iterdir())
+
+
+def test_results_belong_to_the_owner_of_the_folder(places: Places, tmp_path: Path) -> None:
+    log = places.put("kafka/orders-0", SAMPLE_LOGS / "orders-0")
+    (log / "leader-epoch-checkpoint").unlink(missing_ok=True)
+    assert main(["repair", "--apply", str(log)]) == 0
+    assert main(["restore", "--apply", f"{SAMPLE_LOGS}/orders-0", f"{places.home}/new"]) == 0
+    assert main(["export", str(log), "-o", f"{places.home}/out", "--to", "csv"]) == 0
+    assert main(["report", str(log), "-o", f"{places.home}/page.html"]) == 0
+    (tmp_path / "a.csv").write_text("value\na\n")
+    words = ["--apply", "--topic", "t", "--partitions", "1", str(tmp_path / "a.csv")]
+    assert main(["import", *words, f"{places.home}/imported"]) == 0
+    with kafkajit.LogWriter(places.home / "imported" / "t-0") as writer:
+        writer.append(data(1, 5))
+    assert owners(places.home) == {NOBODY}
+
+
+class Exchanged:
+    """The other user exchanges the folder of staged files for one of their own."""
+
+    def __init__(self, places: Places, target: str) -> None:
+        self.places, self.target = places, target
+
+    def __call__(self, staged: Path) -> None:
+        staged.rename(staged.with_name("aside"))
+        shutil.copytree(staged.with_name("aside"), staged)
+        for path in (staged, *staged.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
+        if self.target in ("new", "old"):
+            shutil.rmtree(staged / self.target, ignore_errors=True)
+            (staged / self.target).symlink_to(self.places.root)
+        else:
+            for path in (staged / "new").rglob("*.*"):
+                path.unlink()
+                path.symlink_to(self.places.root / "secret")
+
+
+@pytest.mark.parametrize("target", ["new", "old", "files"])
+@pytest.mark.parametrize("step", ["new", "_take_along", "_keep", "_synced"])
+def test_a_staged_folder_that_is_exchanged_leads_to_nothing_of_roots(
+    step: str, target: str, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = places.put("kafka/orders-0", SAMPLE_LOGS / "orders-0")
+    for name in ("leader-epoch-checkpoint", f"{0:020}.index", f"{0:020}.timeindex"):
+        (log / name).unlink(missing_ok=True)
+    (places.root / "orders-0").mkdir()
+    attack, before = Exchanged(places, target), getattr(Change, step)
+
+    def exchanged(self: Change, *given: object, **options: object) -> object:
+        monkeypatch.setattr(Change, step, before)
+        found = before(self, *given, **options)
+        attack(self._staged)
+        return found
+
+    monkeypatch.setattr(Change, step, exchanged)
+    main(["repair", "--apply", str(log)])
+    assert sorted(path.name for path in places.root.rglob("*")) == ["orders-0", "secret"]
+    assert owners(places.root) == {0}
