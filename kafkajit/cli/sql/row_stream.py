@@ -8,6 +8,10 @@ second has sent meanwhile, and so on. A task that is too far ahead has to wait.
     task 0 ─▶ socket ─▶ queue ─┐
     task 1 ─▶ socket ─▶ queue ─┼─▶ one piece after the other
     task 2 ─▶ socket ─▶ queue ─┘
+
+Spark runs a task again if it fails, or is slow. A queue belongs to one attempt. As soon as the
+driver has yielded a piece of it, other attempts come too late: if one of them is the attempt that
+the job took in the end, the rows that were yielded are not those of the query.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkajit.cli.sql.local_socket import Address, Listener, connect
+from kafkajit.errors import KafkaJitError
 from kafkajit.system.current_folder import temporary_folder
 
 if TYPE_CHECKING:
@@ -38,7 +43,7 @@ _OF_TURN = 32 << 20
 _AHEAD = 256 << 20
 # Before each piece: rows and bytes in it. A piece of no bytes is the end of a task.
 _HEADER = struct.Struct("<qq")
-_HELLO = struct.Struct("<i")
+_HELLO = struct.Struct("<iq")  # the task and the number of the attempt
 
 
 def stream_rows(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -> Iterator[bytes]:
@@ -56,10 +61,11 @@ def stream_rows(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -
     inbox = _Inbox()
     listening = Listener(folder)
 
-    def run_tasks() -> set[int]:
+    def run_tasks() -> dict[int, int]:
         context.addJobTag(Path(folder).name)  # of this thread's jobs
-        tasks = df.mapInArrow(partial(_send, address=listening.address, encode=encode), "task INT")
-        return {row.task for row in tasks.collect()}
+        send = partial(_send, address=listening.address, encode=encode)
+        tasks = df.mapInArrow(send, "task INT, attempt BIGINT")
+        return {row.task: row.attempt for row in tasks.collect()}
 
     try:
         for target, argument in ((inbox.accept, listening), (inbox.run, run_tasks)):
@@ -78,33 +84,36 @@ def stream_rows(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -
 def _send(
     batches: Iterator[pa.RecordBatch], address: Address, encode: Encode
 ) -> Iterator[pa.RecordBatch]:
-    """Send all batches of a task to the driver, and return only the task's number."""
+    """Send all batches of a task to the driver; return the task's number and the attempt's."""
     import pyarrow as pa
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    task = context.partitionId()
+    task, attempt = context.partitionId(), context.taskAttemptId()
     with connect(address) as connection:
-        connection.sendall(_HELLO.pack(task))
+        connection.sendall(_HELLO.pack(task, attempt))
         for batch in batches:
             piece = encode(batch)
             if piece:
                 connection.sendall(_HEADER.pack(batch.num_rows, len(piece)))
                 connection.sendall(piece)
         connection.sendall(_HEADER.pack(0, 0))
-    yield pa.RecordBatch.from_pydict({"task": pa.array([task], pa.int32())})
+    row = {"task": pa.array([task], pa.int32()), "attempt": pa.array([attempt], pa.int64())}
+    yield pa.RecordBatch.from_pydict(row)
 
 
 Piece = tuple[int, bytes]
 
 
 class _Queue:
-    """The pieces that a task has sent and the driver has not yielded yet; None marks the end."""
+    """The pieces that an attempt has sent and the driver has not yielded; None marks the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, attempt: int) -> None:
+        self.attempt = attempt
         self.pieces: deque[Piece | None] = deque()
         self.size = 0
+        self.is_begun = False  # the driver has taken a piece
 
 
 class _Inbox:
@@ -115,12 +124,12 @@ class _Inbox:
         self._queues: dict[int, _Queue] = {}
         self._turn = 0
         self._held = 0  # bytes, in all queues
-        self._tasks: set[int] = set()  # known once all of them are done
+        self._tasks: dict[int, int] = {}  # and their attempts, known once all of them are done
         self._error: BaseException | None = None
         self._is_closed = False
         self.is_over = False
 
-    def run(self, job: Callable[[], set[int]]) -> None:
+    def run(self, job: Callable[[], dict[int, int]]) -> None:
         """Run the job whose tasks send."""
         try:
             self._tasks = job()
@@ -144,6 +153,8 @@ class _Inbox:
                 self._changed.wait_for(self._can_go_on)
                 if self._error is not None:
                     raise self._error
+                if self.is_over:
+                    self._check_attempts()
                 queue = self._queues.get(self._turn)
                 if queue is None:  # there was no such task
                     if self._turn > max(self._tasks, default=-1):
@@ -151,6 +162,7 @@ class _Inbox:
                     self._turn += 1
                     continue
                 piece = queue.pieces.popleft()
+                queue.is_begun = True
                 if piece is None:
                     self._turn += 1
                 else:
@@ -170,15 +182,32 @@ class _Inbox:
         queue = self._queues.get(self._turn)
         if queue is not None and queue.pieces:
             return True
-        return self._error is not None or (self.is_over and self._turn not in self._tasks)
+        if self._error is not None:
+            return True
+        is_other = queue is not None and queue.attempt != self._tasks.get(self._turn)
+        return self.is_over and (self._turn not in self._tasks or is_other)
+
+    def _check_attempts(self) -> None:
+        """Raise an error if rows of another attempt than the job's have been taken."""
+        for task, attempt in self._tasks.items():
+            queue = self._queues.get(task)
+            if queue is not None and queue.attempt != attempt:
+                raise KafkaJitError(
+                    f"Spark ran task {task} again after some of its rows had been written, so the "
+                    "rows are not those of the query: run it again, perhaps with "
+                    "--conf spark.task.maxFailures=1 to see why the task fails"
+                )
 
     def _receive(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as stream:
-            (task,) = _HELLO.unpack(stream.read(_HELLO.size))
-            queue = _Queue()
+            task, attempt = _HELLO.unpack(stream.read(_HELLO.size))
+            queue = _Queue(attempt)
             with self._changed:
-                self._queues[task] = queue
-                self._changed.notify_all()
+                before = self._queues.get(task)
+                if before is None or not before.is_begun:
+                    self._held -= 0 if before is None else before.size
+                    self._queues[task] = queue
+                    self._changed.notify_all()
             while header := stream.read(_HEADER.size):
                 rows, size = _HEADER.unpack(header)
                 piece = stream.read(size)
@@ -186,13 +215,17 @@ class _Inbox:
                     self._changed.wait_for(lambda: self._is_closed or self._may_put(task, queue))
                     if self._is_closed:
                         return
+                    if self._queues[task] is not queue:
+                        continue  # of an attempt that does not count
                     queue.pieces.append((rows, piece) if size else None)
                     queue.size += size
                     self._held += size
                     self._changed.notify_all()
 
     def _may_put(self, task: int, queue: _Queue) -> bool:
-        """Whether there is room for another piece of this task."""
+        """Whether there is room for another piece of this task, or none is needed."""
+        if self._queues[task] is not queue:
+            return True
         if task == self._turn:
             return queue.size < _OF_TURN
         # If the task whose turn it is has not begun, it may be waiting for one of these to end.
