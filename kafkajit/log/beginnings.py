@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from kafkajit.log.open_segment import OpenSegment, order_in
 from kafkajit.log.positions import IndexEntries, boundary
 from kafkajit.log.segment import Segment
 from kafkajit.reader import SegmentReader
+from kafkajit.records.batches import Batches
 from kafkajit.records.offset_order import has_messages, offsets_of
 from kafkajit.schema import record_schema
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Gap
@@ -96,21 +97,45 @@ class TimeLookup:
 
 def damage_at(segments: Sequence[Segment], offset: int) -> int | None:
     """The first offset of damage that may have had an offset, by the sound batches around it."""
+    segment = _segment_with(segments, offset)
+    return None if segment is None else _damage_in(segment, offset)
+
+
+def check_at(segments: Sequence[Segment], offset: int) -> None:
+    """Raise the error of damage that may have had an offset."""
+    segment = _segment_with(segments, offset)
+    damaged = None if segment is None else _damage_in(segment, offset)
+    if segment is None or damaged is None:
+        return
+    try:
+        for _ in _walk_around(segment, offset, FAILFAST):
+            pass
+    except KafkaJitError as error:
+        error.base_offset = damaged
+        raise
+
+
+def _segment_with(segments: Sequence[Segment], offset: int) -> Segment | None:
     for segment in segments:
-        if offset <= segment.base_offset:
-            return None  # its name tells where it begins
         if offset <= segment.offsets.last:
-            return _damage_in(segment, offset)
+            # Its name tells where it begins.
+            return segment if offset > segment.base_offset else None
     return None
 
 
-def _damage_in(segment: Segment, offset: int) -> int | None:
-    where = boundary(segment, offset)
-    start = IndexEntries(segment).position_before(max(where.start - 1, 0))
+def _walk_around(segment: Segment, offset: int, mode: str) -> Iterator[Batches | Gap]:
+    """The batches around an offset, and two more that tell whether their base offsets fit."""
+    where, index = boundary(segment, offset), IndexEntries(segment)
+    start = index.position_before(max(where.start - 1, 0))
+    start = index.position_before(max(start - 1, 0))  # an index may name the damaged batch
     until = int(OpenSegment(segment).batches_at(where.end)[:2].end.max(initial=where.end))
-    behind, has_gap = segment.base_offset, False
     source, order = segment.log.open(start, until), order_in(segment, start)
-    for part in Walk(source, mode=PERMISSIVE, start=start, end=until, order=order).checked():
+    return Walk(source, mode=mode, start=start, end=until, order=order).checked()
+
+
+def _damage_in(segment: Segment, offset: int) -> int | None:
+    behind, has_gap = segment.base_offset, False
+    for part in _walk_around(segment, offset, PERMISSIVE):
         if isinstance(part, Gap):
             has_gap = True
             continue

@@ -19,7 +19,9 @@ _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)
 # Copies that people and programs make of segments: `00000000000000000004 (1).log`, `4.log.bak`.
 _COPY = re.compile(r".*\d.*\.log(?:\.(?:bak|copy|old|orig|save|\d+)|~)?|.*copy.*\.log")
 # The files that a broker keeps beside segments.
-_BESIDE = re.compile(r"\d{20}\.(?:index|timeindex|txnindex|snapshot)")
+_BESIDE = re.compile(
+    r"\d{20}\.(?:index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"
+)
 _SWAP = re.compile(r"\d{20}\.log\.swap")
 
 
@@ -61,7 +63,7 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
 def without_segments(
     files: Mapping[str, StoredFile], read: Collection[str]
 ) -> dict[str, list[str]]:
-    """The names of indexes and snapshots in the folders of partitions of which no file is read."""
+    """The files that lie beside segments in folders of partitions of which no segment is read."""
     places = {path.rpartition("/")[0] for path in read}
     found: dict[str, list[str]] = {}
     for path, file in sorted(files.items()):

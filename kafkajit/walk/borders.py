@@ -20,6 +20,9 @@ from kafkajit.records.offset_order import offsets_of
 from kafkajit.storage.source import Bytes, Int64s, Mask
 from kafkajit.walk.selection import Selection
 
+# How many damaged batches in a row are found next to a selected one.
+_MOST = 8
+
 
 def offset_behind(content: Bytes, position: int, bound: int | None = None) -> int:
     """The base offset of the batch at a position; the bound, if any, where no batch is."""
@@ -60,8 +63,9 @@ def hidden_by_damage(
         inside = replace(selection, timestamps=ALL, committed=False).batches(batches)
         known = ~(unasked & inside)  # sound, or damaged and read
         near = asked | hidden
-        near[0] = near[-1] = True  # others may be next to these
-        while True:
+        if not near.any():
+            near[0] = near[-1] = True  # others may be next to these
+        for _ in range(_MOST):
             doubtful = near.copy()
             doubtful[1:] |= near[:-1]
             doubtful[:-1] |= near[1:]

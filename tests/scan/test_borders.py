@@ -277,3 +277,36 @@ def test_a_stream_begins_with_damage_that_may_have_its_first_offset(tmp_path: Pa
             started(folder, **since).trigger(["offset"])
         rows = started(folder, **since, mode="PERMISSIVE").trigger(["offset", "corruption"])
         assert rows["offset"].to_pylist()[0] is None
+
+
+# The first offset of a batch of five records, and the base offset that it has instead.
+LIES = [(5, 7), (5, 4), (5, 1), (20, 21), (20, 16), (20, 22), (15, 11)]
+
+
+@pytest.mark.parametrize(("first", "base_offset"), LIES)
+@pytest.mark.parametrize("at", [0, 1, 4, 5])
+def test_a_range_with_a_batch_that_lies_is_neither_restored_nor_exported(
+    at: int, first: int, base_offset: int, tmp_path: Path
+) -> None:
+    starts = {0: (0, 5, 10), 15: (15, 20, 25), 30: (30, 35)}
+    sound = {base: [data(one, 5) for one in firsts] for base, firsts in starts.items()}
+    folder = make_partition(tmp_path / "orders-0", sound)
+    for base, firsts in starts.items():
+        batches = [moved(data(one, 5), base_offset if one == first else one) for one in firsts]
+        (folder / log_name(base)).write_bytes(b"".join(batches))
+    words = [str(folder), "--partition", "orders-0"]
+    for name, offset in (("--starting-offset", first + at), ("--ending-offset", first + at)):
+        if (at, name) == (5, "--starting-offset") or (at, name) == (0, "--ending-offset"):
+            continue  # the range lies beside the batch
+        out = tmp_path / name
+        assert main(["restore", "--apply", *words, name, str(offset), str(out / "kafka")]) == 1
+        to_file = ["-o", str(out / "a.csv"), "--to", "csv"]
+        assert main(["export", *words, name, str(offset), *to_file]) == 1
+
+
+def test_damage_far_from_the_times_that_are_asked_for_is_not_read(tmp_path: Path) -> None:
+    batches = [data(at, 5) for at in range(0, 50, 5)]
+    batches[:3] = map(wrong_checksum, batches[:3])
+    folder = finished(tmp_path / "orders-0", {0: batches})
+    later = [Predicate("timestamp", ">=", datetime.fromtimestamp(TIME / 1000 + 20, UTC))]
+    assert read_table(folder, predicates=later)["offset"].to_pylist() == [*range(20, 50)]

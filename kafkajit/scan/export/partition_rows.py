@@ -23,11 +23,10 @@ from kafkajit.errors import (
     RecordSerializationError,
 )
 from kafkajit.format.amounts import offsets_text
-from kafkajit.format.limits import MIN_INT64
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.log.leaps import unsure_end
 from kafkajit.log.live_segments import has_grown
-from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.scan.export.header_keys import WHY, malformed_keys
@@ -38,6 +37,7 @@ from kafkajit.scan.export.partition_log import PartitionLog, errors_in, with_err
 from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, selection_in, selection_of
+from kafkajit.scan.stretches import stretches_of
 from kafkajit.scan.table import read_task
 from kafkajit.schema import RECORD_COLUMNS, record_schema, with_corruption
 from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE, Stretch
@@ -79,7 +79,7 @@ def rows_of(
     unsure = unsure_end(log.segments, check_crcs=reading.check_crcs)
     if unsure is not None and given.offsets.last >= unsure.end_offset:
         given = replace(given, offsets=given.offsets & Range(MIN_INT64, unsure.end_offset - 1))
-    splits = _splits(log, given)
+    splits = _splits(log, given, reading)
     new = given.offsets & Range(MIN_INT64 if begin is None else begin)
     for text in losses(
         log.name,
@@ -165,7 +165,7 @@ def _is_mended(left: LeftOut, log: PartitionLog, given: Selection) -> bool:
         return False
     reading = replace(log.options.scan, mode=DROPMALFORMED, typed=None)
     schema = record_schema(["offset", "controlType"])
-    splits = _splits(log, replace(given, offsets=left.offsets))
+    splits = _splits(log, replace(given, offsets=left.offsets), reading)
     is_all = _has_markers(log.options)
     return any(
         rows.num_rows if is_all else rows["controlType"].null_count
@@ -220,17 +220,20 @@ def _given(log: PartitionLog, reading: ScanOptions, begin: int | None) -> Select
     return replace(given, offsets=given.offsets & first)
 
 
-def _splits(log: PartitionLog, given: Selection) -> list[Split]:
-    """The stretches that hold the wanted records, as far as indexes can tell."""
-    splits = []
+def _splits(log: PartitionLog, given: Selection, reading: ScanOptions) -> list[Split]:
+    """The stretches that hold the wanted records, one of each segment at most."""
+    splits: list[Split] = []
     for segment in log.segments:
         if not segment.log.size or not given.offsets & segment.offsets:
             continue
         asked = selection_of(segment, given)
-        stretch = Stretch(0, segment.log.size)
+        stretches = [Stretch(0, segment.log.size)]
         if asked.judges_rows:
-            stretch = OpenSegment(segment).stretch(asked)
-        splits.append(Split(segment.log, segment.offsets, *stretch, asked, between=segment.between))
+            stretches, _ = stretches_of(segment, asked, reading, MAX_INT64, MAX_INT64)
+        splits.extend(
+            Split(segment.log, segment.offsets, *stretch, asked, between=segment.between)
+            for stretch in stretches
+        )
     return splits
 
 

@@ -17,7 +17,7 @@ from kafkajit.format.amounts import number_of, offsets_text
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.progress import Progress, adding
 from kafkajit.format.ranges import Range
-from kafkajit.log.beginnings import TimeLookup
+from kafkajit.log.beginnings import TimeLookup, check_at
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
@@ -167,6 +167,11 @@ def partition_plan(log: SourceLog, folder: Path, options: RestoreOptions) -> Par
     # A segment that has the log start offset stays whole, as in the broker that had it.
     living = [one for one in log.segments if one.offsets.last >= log.start_offset]
     has_any = offsets and offsets.last >= log.start_offset
+    if has_any:
+        with advising_end(living):
+            check_at(living, max(offsets.first, log.start_offset))
+            if offsets.last < MAX_INT64 - 1:
+                check_at(living, offsets.last)
     segments = kept_segments(living, offsets, is_closed=log.is_closed) if has_any else []
     if options.has_range and not any(kept.size for kept in segments):
         segments = []
