@@ -162,7 +162,8 @@ def _framed_stretches(
                 within = wanted[pieces_of == piece]
                 firsts.setdefault(cuts[piece], int(within.position[0]))
                 lasts[cuts[piece]] = int(within.end[-1])
-        add_damage(MAX_INT64, False, whole.end)
+        # The segment behind may begin with a wanted batch.
+        add_damage(MAX_INT64, segment.between.last < MAX_INT64, whole.end)
     except KafkaJitError:
         # A task will reach the same damage, and report it.
         lasts[cuts[-1]] = whole.end

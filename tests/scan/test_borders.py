@@ -310,3 +310,11 @@ def test_damage_far_from_the_times_that_are_asked_for_is_not_read(tmp_path: Path
     folder = finished(tmp_path / "orders-0", {0: batches})
     later = [Predicate("timestamp", ">=", datetime.fromtimestamp(TIME / 1000 + 20, UTC))]
     assert read_table(folder, predicates=later)["offset"].to_pylist() == [*range(20, 50)]
+
+
+def test_damage_at_the_end_of_a_segment_is_reported_with_later_times(tmp_path: Path) -> None:
+    segments = {0: [data(0, 5), wrong_checksum(data(5, 5))[:-20]], 10: [data(10, 5)]}
+    folder = finished(tmp_path / "orders-0", segments)
+    later = [Predicate("timestamp", ">=", datetime.fromtimestamp(TIME / 1000 + 5, UTC))]
+    rows = read_table(folder, predicates=later, mode="PERMISSIVE")
+    assert rows["offset"].to_pylist() == [None, *range(10, 15)]

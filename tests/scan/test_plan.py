@@ -648,14 +648,14 @@ def test_a_folder_without_segments_is_an_error_that_explains_paths(
 ) -> None:
     folder = tmp_path / "logs"
     (folder / "orders-0").mkdir(parents=True)
-    (folder / "orders-0" / "leader-epoch-checkpoint").touch()
+    (folder / "orders-0" / "notes.txt").touch()
     location = far_away(monkeypatch, folder) if is_far else str(folder)
     both = rf"{re.escape(location)}/orders-\*, {re.escape(location)}"
     message = rf"^no segments \(20 digits and .log\) at {both}: a path is"
     with pytest.raises(FileNotFoundError, match=message):
         plan_of(f"{location}/orders-*", f"{location}/", kind=kind)
     (row,) = read_rows(location, kind="files")
-    assert row["path"] == f"{location}/orders-0/leader-epoch-checkpoint"
+    assert row["path"] == f"{location}/orders-0/notes.txt"
     with pytest.raises(FileNotFoundError, match="pathGlobFilter allows other names"):
         plan_of(location, pathGlobFilter="*.bin", kind=kind)
 
