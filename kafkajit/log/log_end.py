@@ -41,7 +41,7 @@ from kafkajit.places.locations import stored_file
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
-from kafkajit.storage.source import Source, as_bytes
+from kafkajit.storage.source import Source, as_bytes, read_small
 from kafkajit.walk.frames import frames
 
 logger = logging.getLogger("kafkajit")
@@ -191,7 +191,7 @@ def read_epochs(folder: Path) -> LeaderEpochs:
     if not path.exists():
         return LeaderEpochs()
     try:
-        table = parse_leader_epochs(as_bytes(path.read_bytes()), str(path))
+        table = parse_leader_epochs(as_bytes(read_small(path)), str(path))
     except CorruptCheckpointError as error:
         advise_repair(error)
         raise
@@ -210,7 +210,7 @@ def read_producers(
         if not start_offset <= offset <= end_offset:
             continue
         try:
-            content = as_bytes(snapshots[offset].read_bytes())
+            content = as_bytes(read_small(snapshots[offset]))
             states = ProducerStates.of_snapshot(content, str(snapshots[offset]))
         except CorruptSnapshotError as error:
             logger.warning("%s: producers are read without it", error)

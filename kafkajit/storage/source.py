@@ -6,6 +6,7 @@ them from being compiled a second time.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -166,6 +167,9 @@ class Source:
             self._forgotten += length
 
 
+# The bytes of an index or a snapshot at most: Kafka's have some 10 MB, or one of millions of
+# producers some hundred.
+_MOST_BESIDE = 1 << 30
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a FIFO"),
@@ -203,6 +207,22 @@ def open_descriptor(path: str) -> int:
         os.close(opened)
         raise
     return opened
+
+
+def read_small(path: Path | str) -> bytes:
+    """Read a file that lies beside a log; a sparse one may claim to have terabytes."""
+    with open_file(path) as file:
+        _check_small(os.fstat(file.fileno()).st_size, os.fspath(path))
+        return file.read()
+
+
+def _check_small(size: int, path: str) -> None:
+    if size > _MOST_BESIDE:
+        raise OSError(
+            errno.EFBIG,
+            f"it has {size:,} bytes, more than a file that Kafka keeps beside a log",
+            path,
+        )
 
 
 def _check_mode(path: Path | str, mode: int) -> None:
@@ -289,6 +309,8 @@ def resolve_sample(path: str) -> str:
 def whole(source: Any) -> tuple[Bytes, str | None]:
     """All bytes of a small file, and the path that they came from, if any."""
     opened = source if isinstance(source, Source) else Source(source)
+    if opened.path is not None:
+        _check_small(opened.content.size, opened.path)
     opened.load(opened.content.size)
     return opened.content, opened.path
 

@@ -11,7 +11,7 @@ from functools import cache
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.storage.remote_store import PAGE, RemoteStore, Requests
-from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory, open_file
+from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory, read_small
 from kafkajit.system.whole_listing import whole_listing, whole_pages
 
 logger = logging.getLogger("kafkajit")
@@ -71,8 +71,7 @@ class StoredFile:
     def read_now(self) -> bytes:
         """Read a small file as it is now, because a broker replaces its checkpoints."""
         if self.is_local:
-            with open_file(self.key) as local:  # never waits for a FIFO
-                return local.read()
+            return read_small(self.key)  # never waits for a FIFO
         with self._opened.open_input_file(self.key) as file:
             content: bytes = file.read()
         return content

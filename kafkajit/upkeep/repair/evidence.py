@@ -15,6 +15,7 @@ from kafkajit.log.config import LogConfig
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
 from kafkajit.log.missing_offsets import Evidence
 from kafkajit.log.topic_configs import topic_configs
+from kafkajit.storage.source import read_small
 from kafkajit.upkeep.repair.log_bodies import Facts
 
 
@@ -29,7 +30,7 @@ def evidence_of(
     evidence = take_evidence(
         {path.name: 0 for path in folder.glob("*.deleted")}
         | {name: path.stat().st_size for name, path in files.items()},
-        lambda name: files[name].read_bytes(),
+        lambda name: read_small(files[name]),
         {name: offsets.offset for name, offsets in checkpoints.items()},
         topic=topic,
         may_be_tiered=(folder.parent / REMOTE_INDEXES).is_dir(),
@@ -52,7 +53,7 @@ def _indexed(files: Mapping[str, Path]) -> Iterator[int]:
     for name, path in files.items():
         for suffix, kind in ((INDEX_SUFFIX, OFFSET_ENTRY), (TIME_INDEX_SUFFIX, TIME_ENTRY)):
             if name.endswith(suffix) and name[:20].isdecimal():
-                content = path.read_bytes()
+                content = read_small(path)
                 whole = len(content) // kind.itemsize * kind.itemsize
                 relative = np.frombuffer(content[:whole], kind)["relativeOffset"]
                 if (relative > 0).any():

@@ -11,7 +11,7 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import TXN_INDEX_SUFFIX
 from kafkajit.format.ranges import Range
 from kafkajit.index.transaction_index import transaction_entries
-from kafkajit.storage.source import as_bytes
+from kafkajit.storage.source import as_bytes, read_small
 from kafkajit.upkeep.repair.damaged_batches import DamagedBatch
 from kafkajit.upkeep.repair.losses import Kept
 from kafkajit.upkeep.repair.lost_ends import Hole
@@ -35,7 +35,7 @@ def indexed_aborts(files: Mapping[str, Path]) -> dict[int, list[Abort]]:
         if not name[:20].isdecimal() or name[20:] != TXN_INDEX_SUFFIX:
             continue
         try:
-            entries = transaction_entries(as_bytes(path.read_bytes()))
+            entries = transaction_entries(as_bytes(read_small(path)))
         except (OSError, KafkaJitError):
             continue
         if entries.size:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.state.producer_snapshot import snapshot_entries
-from kafkajit.storage.source import as_bytes
+from kafkajit.storage.source import as_bytes, read_small
 from kafkajit.upkeep.repair.indexed_aborts import Abort
 from kafkajit.upkeep.repair.lost_ends import Hole, Transaction
 from kafkajit.upkeep.repair.pieces import Piece
@@ -95,7 +95,7 @@ class OutcomeFiles:
             if not after < offset <= before:
                 continue
             try:
-                content = as_bytes(self._beside.snapshots[offset].read_bytes())
+                content = as_bytes(read_small(self._beside.snapshots[offset]))
                 entries = snapshot_entries(content)
             except (OSError, KafkaJitError):
                 continue

@@ -23,7 +23,7 @@ from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
-from kafkajit.storage.source import as_bytes, whole
+from kafkajit.storage.source import as_bytes, read_small, whole
 from kafkajit.system import disk
 from kafkajit.upkeep.repair.broker_names import broker_names
 from kafkajit.upkeep.repair.broker_start import topic_id_problem, unreadable_checkpoints
@@ -250,7 +250,7 @@ def _snapshot_repairs(partition: _Partition, removed_stems: set[str]) -> Iterato
         stem = f"{offset:020d}"
         if offset in log.right_snapshots:
             if stem in removed_stems:  # the log would take it along: write it again
-                yield contents.writing(path, path.read_bytes())
+                yield contents.writing(path, read_small(path))
         elif offset not in log.new_snapshots and stem not in removed_stems:
             yield from _stray_snapshot(path, offset, log.log_end_offset, is_base=stem in names)
 
@@ -261,7 +261,7 @@ def _stray_snapshot(path: Path, offset: int, end: int, *, is_base: bool) -> Iter
         yield removal(path, "it is behind the log's end")
         return
     try:
-        entries = snapshot_entries(as_bytes(path.read_bytes()))
+        entries = snapshot_entries(as_bytes(read_small(path)))
         problem = contradiction_in_snapshot(entries, offset)
     except CorruptSnapshotError as error:
         problem = f"{type(error).__name__}: {error.message}"

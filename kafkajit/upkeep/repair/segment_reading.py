@@ -25,7 +25,7 @@ from kafkajit.records.control_records import ABORT
 from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import NO_MARKERS, read_markers
 from kafkajit.state.producer_snapshot import snapshot_entries
-from kafkajit.storage.source import as_bytes
+from kafkajit.storage.source import as_bytes, read_small
 from kafkajit.upkeep.repair.file_repair import Contents
 from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.pieces import Extent, Piece, source_of
@@ -136,7 +136,7 @@ class LogReading:
         snapshots = self._stored.snapshots
         for offset in sorted(snapshots, reverse=True):
             if self._stored.log_start_offset < offset <= base_offset:
-                content = as_bytes(snapshots[offset].read_bytes())
+                content = as_bytes(read_small(snapshots[offset]))
                 try:
                     if contradiction_in_snapshot(snapshot_entries(content), offset) is not None:
                         continue
@@ -244,7 +244,7 @@ def check_snapshot(stored: StoredLog, known: Known, offset: int) -> None:
     if path is None:
         known.new_snapshots[offset] = (expected, "it is missing")
         return
-    content = path.read_bytes()
+    content = read_small(path)
     problem = None if content == expected else _problem(known, content, expected, offset, path)
     if problem is not None:
         known.new_snapshots[offset] = (expected, problem)

@@ -24,7 +24,7 @@ from kafkajit.format.log_path import (
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.topic_configs import METADATA_FOLDER
-from kafkajit.storage.source import as_bytes, whole
+from kafkajit.storage.source import as_bytes, read_small, whole
 from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, write_pieces
 from kafkajit.upkeep.repair.pieces import Extent, Piece, Written
 from kafkajit.upkeep.repair.sidecar_checks import (
@@ -192,7 +192,7 @@ def _index_repairs(
             is_needed = problem != ENDS_IN_ZEROS or context.folder.name != METADATA_FOLDER
             yield writing(path, content, f"{verb}: {problem}", is_needed=is_needed)
         elif there is not None and there != path:
-            yield writing(path, there.read_bytes(), f"create from {there.name}")
+            yield writing(path, read_small(there), f"create from {there.name}")
 
 
 def _problem(

@@ -1,0 +1,40 @@
+"""Files beside a log that claim to have gigabytes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from corpus import run_python
+
+from kafkajit.storage.source import SAMPLE_LOGS
+
+NAMES = [
+    *("leader-epoch-checkpoint", "partition.metadata", f"{27:020}.snapshot", f"{0:020}.index"),
+    *("../meta.properties", "../replication-offset-checkpoint"),
+]
+
+
+@pytest.mark.parametrize("command", ["info", "repair"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sparse_file_beside_a_log_is_an_error_or_left_unread(
+    name: str, command: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(SAMPLE_LOGS / "orders-0", folder)
+    (folder / name).touch()
+    os.truncate(folder / name, 8 << 30)
+    code = (
+        "import contextlib, io, resource\n"
+        "from kafkajit.cli import main\n"
+        "with contextlib.redirect_stderr(io.StringIO()) as said:\n"
+        f"    main([{command!r}, {str(folder)!r}])\n"
+        "print(said.getvalue().strip() or 'nothing')\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    *lines, most = run_python(code).splitlines()
+    assert int(most) < 1 << 20  # KiB
+    named = "8,589,934,592 bytes, more than a file that Kafka keeps beside a log"
+    assert lines[-1] == "nothing" or named in "\n".join(lines)
