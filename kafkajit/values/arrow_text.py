@@ -226,8 +226,11 @@ def _maps(array: pa.Array, as_json: bool) -> pa.Array:
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     keys, values = (part.slice(first, last - first) for part in (array.keys, array.items))
     # JSON's names are strings, whatever the keys are.
-    is_named = as_json and (_is_number(keys.type) or _is_binary(keys.type))
-    key = _quoted(text_of(keys)) if is_named else text_of(keys, as_json=as_json)
+    key = text_of(keys, as_json=as_json)
+    if as_json and (_is_number(keys.type) or _is_binary(keys.type)):
+        key = _quoted(text_of(keys))
+    elif as_json and pa.types.is_nested(keys.type):
+        key = _quoted(key)
     value = text_of(values, as_json=as_json)
     entries = join(key, value, between=":" if as_json else ": ", null=_null(as_json))
     return _joined(array, entries, as_json, "{", "}")

@@ -153,6 +153,10 @@ def test_what_is_nested_is_json_in_json() -> None:
         '[{"key":"a\\"","value":{"base64":"/w=="}},{"key":"c","value":null}]', "[]", None,
     ]  # fmt: skip
     assert as_json([[(1, None)]], pa.map_(pa.int32(), pa.int32())) == ['{"1":null}']
+    lists = pa.map_(pa.list_(pa.int32()), pa.int32())
+    assert as_json([[([1, 2], 3)]], lists) == ['{"[1,2]":3}']
+    structs = pa.map_(pa.struct([("x", pa.string())]), pa.int32())
+    assert as_json([[({"x": "a"}, 3)]], structs) == ['{"{\\"x\\":\\"a\\"}":3}']
     assert as_json([{}], pa.struct([])) == ["{}"]
 
 
