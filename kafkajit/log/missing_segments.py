@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import Failed, KafkaJitError
 from kafkajit.format.amounts import offsets_are
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import LOG_SUFFIX
@@ -57,9 +57,10 @@ def missing_between(segments: Sequence[Segment]) -> list[Missing]:
     ]
 
 
-def missing_around(segments: Sequence[Segment]) -> list[Missing]:
+def missing_around(segments: Sequence[Segment], failed: Failed = None) -> list[Missing]:
     """The offsets that files beside a partition know of, before its first segment or at its end.
 
+    `failed` is called with the error of such a file that is damaged: it may have known of more.
     Nothing is known of partitions in a bucket alone: each of them would take several requests.
     """
     every = [*segments, *(copy for segment in segments for copy in segment.copies)]
@@ -69,7 +70,7 @@ def missing_around(segments: Sequence[Segment]) -> list[Missing]:
     if names != {LOG_SUFFIX} or not is_local or len({one.log.folder for one in brokers}) > 1:
         return []
     try:
-        missing = MissingSegments(brokers[0].log.beside())
+        missing = MissingSegments(brokers[0].log.beside(), failed)
         if _has_tiered(segments):
             return missing.around_both(segments, brokers[0])
         return missing.around(segments)
@@ -176,9 +177,11 @@ class MissingSegments:
 
     Args:
         files: in the folders of the partitions.
+        failed: called with the error of a damaged one, which may know of missing offsets.
     """
 
-    def __init__(self, files: Iterable[StoredFile]) -> None:
+    def __init__(self, files: Iterable[StoredFile], failed: Failed = None) -> None:
+        self._failed = failed
         self._files: dict[str, dict[str, StoredFile]] = {}  # by folder and name
         for file in files:
             self._files.setdefault(file.folder, {})[file.name] = file
@@ -299,7 +302,7 @@ class MissingSegments:
                 may_be_tiered=may_be_tiered,
             )
         except (OSError, KafkaJitError) as error:
-            logger.warning("%s", error)
+            self._tell(error)
             return Evidence()
 
     def _offsets(self, root: str, name: str, log: StoredFile) -> _Offsets:
@@ -314,9 +317,15 @@ class MissingSegments:
                 if file is not None:
                     found = _offsets_in(file)
             except (OSError, KafkaJitError) as error:
-                logger.warning("%s", error)
+                self._tell(error)
             self._checkpoints[root, name] = found
         return found
+
+    def _tell(self, error: OSError | KafkaJitError) -> None:
+        if self._failed is None or not isinstance(error, KafkaJitError):
+            logger.warning("%s", error)
+        else:
+            self._failed(error)
 
 
 def _offsets_in(file: StoredFile) -> _Offsets:

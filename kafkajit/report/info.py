@@ -45,7 +45,7 @@ def info(
     starts = list(map(folder.start_offset, folder.partitions))
     is_local = all(log.log.is_local for partition in folder.partitions for log in partition)
     if is_local:
-        missing = MissingSegments(folder.files.values())
+        missing = MissingSegments(folder.files.values(), failed)
         ends = [
             _partition(partition, start) | _between(missing, partition)
             for partition, start in zip(folder.partitions, starts, strict=True)

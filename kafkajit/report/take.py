@@ -128,9 +128,11 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     share = runner.share(sum(map(cost_of_index, checked)))
     for piece in runner.run(map(CheckIndexes, cut(checked, share, cost_of_index))):
         troubles.extend(piece)
-    missing = MissingSegments(folder.files.values())
+    damaged: list[Exception] = []
+    missing = MissingSegments(folder.files.values(), damaged.append)
     for topic in topics:
         troubles.extend(trouble.of_topic(topic.figures, missing))
+    troubles.extend(map(trouble.of_unread, damaged))
     troubles.extend(map(trouble.of_leftover, folder.problems()))
     commits = _commits(options, topics, troubles, runner)
     figures = [topic.figures for topic in topics]

@@ -331,7 +331,7 @@ def _missing(
     """The offsets that a partition lacks between its segments, and that may be asked for."""
     is_by_time = options.starting_timestamp is not None or options.ending_timestamp is not None
     read = {split.file.path for split in splits}
-    for gap in [*missing_between(partition), *missing_around(partition)]:
+    for gap in [*missing_between(partition), *missing_around(partition, options.failed)]:
         before = [one for one in partition if one.base_offset <= gap.first][-1:]
         behind = [one for one in partition if one.base_offset > gap.last][:1]
         is_near = any(one.log.path in read for one in before + behind)

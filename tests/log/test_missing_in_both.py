@@ -106,3 +106,20 @@ def test_a_folder_whose_segments_are_all_gone_is_named(
             assert words in capsys.readouterr().err
     with pytest.raises(FileNotFoundError, match="only files that lie beside some: leader"):
         kafkajit.restore(both[1] / "orders-0", both[0].with_name("kafka"))
+
+
+def test_a_damaged_checkpoint_that_may_know_of_missing_offsets_is_named(
+    both: Locations, capsys: pytest.CaptureFixture[str]
+) -> None:
+    removed(both[1])
+    (both[1] / "replication-offset-checkpoint").write_text("garbage\n")
+    logs, top = str(both[1]), both[0].parent
+    for command in (
+        ["info", logs],
+        ["report", logs, "-o", f"{top}/page.html"],
+        ["grep", "-c", "zzz", logs],
+        ["export", logs, "-o", f"{top}/a", "--to", "parquet"],
+        ["restore", logs, f"{top}/kafka"],
+    ):
+        assert main(command) in {1, 2}, command
+        assert "Malformed line in checkpoint file: garbage" in capsys.readouterr().err

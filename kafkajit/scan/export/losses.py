@@ -83,7 +83,10 @@ def losses(
         whole = [replace(one, cut=ALL) for one in segments]
         hidden = [lost.offsets & asked for lost in lost_offsets(whole, segments)]
         missing += [offsets for offsets in hidden if offsets]
-    for found in missing_around(segments):
+    damaged: list[Exception] = []
+    found_around = missing_around(segments, damaged.append)
+    yield from map(str, damaged)
+    for found in found_around:
         # These are not noted: a broker that starts again gives those at the end to other records.
         if Range(found.first, found.last) & asked:
             yield f"{name}: {found.text}"

@@ -93,7 +93,10 @@ class SourceLog:
     def losses(self, asked: Range) -> Iterator[KafkaJitError]:
         """Errors that name the parts of it with these offsets that the sources lack."""
         gaps = missing_between(self.segments) if self.missing else []
-        for gap in [*gaps, *missing_around(self.segments)]:
+        damaged: list[Exception] = []
+        gaps = [*gaps, *missing_around(self.segments, damaged.append)]
+        yield from (one for one in damaged if isinstance(one, KafkaJitError))
+        for gap in gaps:
             if Range(gap.first, gap.last) & asked:
                 yield LeftOutError(f"{self.place}: {gap.text}")
         for doubt in doubts_about(self.given):
