@@ -43,6 +43,7 @@ from kafkajit.format.log_path import (
 )
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
+from kafkajit.system.acting import owner_of
 from kafkajit.system.disk import create_new
 from kafkajit.system.durable import sync
 
@@ -133,6 +134,10 @@ class Journal:
             inside.add(root / around)
         for there in sorted(inside):
             check_link(there)
+            # Root takes each step as the owner of its folder, who need not be the journal's.
+            is_anothers = there.exists() and owner_of(there) != owner_of(home)
+            if is_anothers and folder.lstat().st_uid != 0:
+                raise ValueError(f"{there} has another owner than {home}")
         staged = folder / "new"
         if staged.is_symlink() or staged.exists():
             for new in (staged, *staged.iterdir()):

@@ -112,7 +112,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     unread: list[Exception] = []
     folder = look_at(options.paths, topics=options.topics, keys=options.keys, failed=unread.append)
     folder.partitions = served(folder.partitions, warns=False)
-    troubles = [*map(trouble.of_unread, unread), *trouble.of_overlaps(folder.partitions)]
+    troubles = [*trouble.of_overlaps(folder.partitions)]
     topics = _read_headers(folder, now, troubles, progress, runner)
     if options.depth != HEADERS:
         _read_records(topics, options.depth, progress, runner)
@@ -128,12 +128,10 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     share = runner.share(sum(map(cost_of_index, checked)))
     for piece in runner.run(map(CheckIndexes, cut(checked, share, cost_of_index))):
         troubles.extend(piece)
-    damaged: list[Exception] = []
-    missing = MissingSegments(folder.files.values(), damaged.append)
+    missing = MissingSegments(folder.files.values(), unread.append)
     for topic in topics:
         troubles.extend(trouble.of_topic(topic.figures, missing))
-    troubles.extend(map(trouble.of_unread, damaged))
-    troubles.extend(map(trouble.of_leftover, folder.problems()))
+    troubles.extend([*map(trouble.of_leftover, folder.problems()), *map(trouble.of_unread, unread)])
     commits = _commits(options, topics, troubles, runner)
     figures = [topic.figures for topic in topics]
     times = [

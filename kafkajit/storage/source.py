@@ -199,8 +199,7 @@ def open_descriptor(path: str) -> int:
     _check_mode(path, os.stat(path).st_mode)  # noqa: PTH116 - a stream's trigger opens thousands
     # O_NONBLOCK: do not wait even if a FIFO has taken the file's place since.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with opening(path):
-        opened = os.open(path, flags)
+    opened = opening(path, os.open, path, flags)
     try:
         _check_mode(path, os.fstat(opened).st_mode)
     except BaseException:

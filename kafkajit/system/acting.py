@@ -8,12 +8,14 @@ The user of a folder is found on the way to it, from the top: from the first par
 on, its owner decides what a name leads to. A link of that user ends the search, and so does a part
 that is missing.
 
-On Linux only the calling thread acts, by its file system user (setfsuid), which takes root's rights
-over files away. On other systems the whole process does.
+On Linux each call runs in a thread of its own, which becomes the user by its file system user
+(setfsuid), loses root's rights over files by that, and ends. A signal handler, which Python runs in
+the main thread, cannot interrupt it half-way. On other systems the whole process becomes the user.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import errno
@@ -23,10 +25,10 @@ import stat
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kafkajit.system.ownership import places_on_the_way
 
@@ -34,11 +36,12 @@ _users: Any = None
 with contextlib.suppress(ImportError):
     import pwd as _users
 
+T = TypeVar("T")
+
 _ROOT = 0
 _NO_GROUP = 65534
 # setgroups of glibc is for all threads. The system call is for one.
 _SETGROUPS = {"x86_64": 116, "aarch64": 159}
-_acting = threading.local()
 # How many blocks read for each user; a reader may have threads of its own.
 _readers: Counter[int] = Counter()
 _guard = threading.Lock()
@@ -57,43 +60,71 @@ def owner_of(path: str | os.PathLike[str]) -> Owner | None:
 
     >>> owner_of("/")
     """
+    return _owner_on_the_way(path)[0]
+
+
+def _owner_on_the_way(path: str | os.PathLike[str]) -> tuple[Owner | None, OSError | None]:
+    """The owner of a path, and why the way to it could not be gone to its end."""
     if _users is None or os.geteuid() != _ROOT:
-        return None
+        return None, None
     found: os.stat_result | None = None
-    with contextlib.suppress(OSError):  # the path may be missing from some part on
+    missing = None
+    try:
         for _, status in places_on_the_way(os.path.abspath(path)):  # noqa: PTH100
             if status.st_uid != _ROOT:
                 found = status
                 if stat.S_ISLNK(status.st_mode):
                     break
-    return None if found is None else _owner(found.st_uid, found.st_gid)
+    except OSError as error:
+        missing = error
+    return None if found is None else _owner(found.st_uid, found.st_gid), missing
 
 
-@contextmanager
-def acting_as(owner: Owner | None) -> Iterator[None]:
-    """Touch the disk as a user; None changes nothing.
+def as_owner_of(folder: str | os.PathLike[str], function: Callable[..., T], *given: Any) -> T:
+    """Call a function that touches the disk as the owner of a folder, if root would otherwise.
 
     Raises:
-        PermissionError: the system does not let this process do that.
+        FileNotFoundError: there is no such folder. One that comes now may lead anywhere.
+        PermissionError: the owner may not do that, or the system does not let root act.
     """
-    before = getattr(_acting, "owner", None)
-    if owner is None or owner == before:
-        yield
-        return
-    _act(owner)
-    _acting.owner = owner
-    try:
-        yield
-    finally:
-        _act(before)
-        _acting.owner = before
+    return acting_as(owner_now(folder), function, *given)
 
 
-@contextmanager
-def as_owner_of(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Touch the disk as the owner of a folder, if root would touch it otherwise."""
-    with acting_as(owner_of(path)):
-        yield
+def acting_as(owner: Owner | None, function: Callable[..., T], *given: Any) -> T:
+    """Call a function as a user; None changes nothing."""
+    if owner is None:
+        return function(*given)
+    done: list[T] = []
+    failed: list[BaseException] = []
+    ended = _thread.allocate_lock()
+    ended.acquire()
+
+    def run() -> None:
+        try:
+            _become(owner)
+            done.append(function(*given))
+        except BaseException as error:
+            failed.append(error)
+        ended.release()
+
+    if sys.platform == "linux":
+        # An exception from a signal in threading.Thread.start would leave a trace of the thread.
+        _thread.start_new_thread(run, ())
+        ended.acquire()
+    else:
+        try:
+            run()
+        finally:
+            _be_root_again()
+    if not failed:
+        return done[0]
+    error = failed[0]
+    if isinstance(error, PermissionError) and error.filename is not None:
+        why = f"{error.strerror} for user {owner.user}, who owns the folder and as whom root acts: "
+        raise PermissionError(
+            error.errno, f"{why}`chown -R` gives that user all that is in it", error.filename
+        ) from None
+    raise error
 
 
 @contextmanager
@@ -116,14 +147,21 @@ def reading_for(path: str | os.PathLike[str]) -> Iterator[None]:
             _readers[owner.user] -= 1
 
 
-@contextmanager
-def opening(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Open a file to read, as the block around it says."""
+def opening(path: str | os.PathLike[str], function: Callable[..., T], *given: Any) -> T:
+    """Call a function that opens a file to read, as the block around it says."""
     owner = None
     if any(_readers.values()):
-        owner = owner_of(os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
-    with acting_as(owner if owner is not None and _readers[owner.user] else None):
-        yield
+        owner = owner_now(os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
+    is_readers = owner is not None and _readers[owner.user]
+    return acting_as(owner if is_readers else None, function, *given)
+
+
+def owner_now(folder: str | os.PathLike[str]) -> Owner | None:
+    """As `owner_of`, of a folder that is there: a missing one may be anybody's when it comes."""
+    owner, missing = _owner_on_the_way(folder)
+    if owner is None and missing is not None:
+        raise missing
+    return owner
 
 
 @cache
@@ -131,46 +169,43 @@ def _owner(user: int, group: int) -> Owner:
     try:
         known = _users.getpwuid(user)
     except KeyError:  # such as a container's
-        return Owner(user, group if group != _ROOT else _NO_GROUP)
+        return Owner(user, group if group == user else _NO_GROUP)
     groups = os.getgrouplist(known.pw_name, known.pw_gid)
     return Owner(user, group if group in groups else known.pw_gid, tuple(sorted(groups)))
 
 
-def _act(owner: Owner | None) -> None:
-    """Become a user, or root again."""
-    if sys.platform == "linux":
-        _act_in_thread(owner)
-    elif owner is None:
-        os.seteuid(_ROOT)
-        os.setegid(os.getgid())
-        os.setgroups(_own_groups())
-    else:
+def _become(owner: Owner) -> None:
+    """Become a user: the calling thread on Linux, else the process."""
+    if sys.platform != "linux":
         _own_groups()
-        os.seteuid(_ROOT)  # from one user to another
         os.setgroups(owner.groups)
         os.setegid(owner.group)
         os.seteuid(owner.user)
-
-
-def _act_in_thread(owner: Owner | None) -> None:
-    own = _own_groups()
+        return
     system = ctypes.CDLL(None, use_errno=True)
-    groups = own if owner is None else owner.groups
+    system.setfsuid.restype = system.setfsgid.restype = ctypes.c_uint32
     number = _SETGROUPS.get(platform.machine())
+    ids = (ctypes.c_uint32 * len(owner.groups))(*owner.groups)
     if number is None:
-        os.setgroups(groups)
+        os.setgroups(owner.groups)  # of all threads; root needs none
+        may_act = True
     else:
-        ids = (ctypes.c_uint32 * len(groups))(*groups)
-        if system.syscall(number, len(groups), ids) != 0:
-            code = ctypes.get_errno()
-            raise PermissionError(code, f"setgroups: {os.strerror(code)}")
-    user, group = (_ROOT, os.getegid()) if owner is None else (owner.user, owner.group)
-    system.setfsgid(group)
-    system.setfsuid(user)
-    if system.setfsuid(-1) != user:  # it tells of no error; this changes nothing
+        may_act = system.syscall(number, len(owner.groups), ids) == 0
+    system.setfsgid(owner.group)
+    system.setfsuid(owner.user)
+    # It tells of no error. Asked for -1, it changes nothing.
+    if not may_act or system.setfsuid(-1) != owner.user:
         raise PermissionError(
-            errno.EPERM, f"cannot act as user {user}, whose folder it is: run kafkajit as that user"
+            errno.EPERM,
+            f"root cannot act here as user {owner.user}, who owns the folder (no CAP_SETUID or "
+            "CAP_SETGID): run kafkajit as that user",
         )
+
+
+def _be_root_again() -> None:
+    os.seteuid(_ROOT)
+    os.setegid(os.getgid())
+    os.setgroups(_own_groups())
 
 
 @cache

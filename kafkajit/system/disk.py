@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from kafkajit.system.acting import as_owner_of
+from kafkajit.system.acting import acting_as, as_owner_of, owner_now
+from kafkajit.system.new_file import rename_to_new
 
 _Path = str | os.PathLike[str]
 
@@ -61,8 +64,7 @@ def open_to_copy(path: _Path) -> BinaryIO:
 
 def open_stream(path: _Path) -> BinaryIO:
     """Open a pipe or a device to write to; a link may lead there, as /dev/stdout does."""
-    with as_owner_of(_around(path)):
-        return os.fdopen(os.open(path, os.O_WRONLY | _BINARY), "wb")
+    return os.fdopen(as_owner_of(_around(path), os.open, path, os.O_WRONLY | _BINARY), "wb")
 
 
 def write(path: _Path, content: Any) -> None:
@@ -73,8 +75,7 @@ def write(path: _Path, content: Any) -> None:
 
 def make_folder(path: _Path, mode: int = 0o777, *, exist_ok: bool = False) -> None:
     """Create a folder."""
-    with as_owner_of(_around(path)):
-        Path(path).mkdir(mode, exist_ok=exist_ok)
+    as_owner_of(_around(path), lambda: Path(path).mkdir(mode, exist_ok=exist_ok))
 
 
 def make_folders(path: _Path) -> list[Path]:
@@ -90,55 +91,59 @@ def make_folders(path: _Path) -> list[Path]:
 
 def rename(old: _Path, new: _Path) -> None:
     """Rename a file or a folder; a file of the new name is replaced."""
-    with as_owner_of(_around(new)):
-        os.rename(old, new)  # noqa: PTH104
+    _from_one_to_another(os.rename, old, new)
+
+
+def rename_new(old: _Path, new: _Path) -> None:
+    """Rename a file to a name that no file has; a file that has it is a FileExistsError."""
+    _from_one_to_another(rename_to_new, old, new)
 
 
 def link(old: _Path, new: _Path) -> None:
     """Give a file another name."""
-    with as_owner_of(_around(new)):
-        os.link(old, new)
+    _from_one_to_another(os.link, old, new)
 
 
 def remove(path: _Path, *, missing_ok: bool = False) -> None:
     """Remove a file."""
-    with as_owner_of(_around(path)):
-        Path(path).unlink(missing_ok=missing_ok)
+    with suppress(*([FileNotFoundError] if missing_ok else [])):
+        as_owner_of(_around(path), os.unlink, path)
 
 
 def remove_folder(path: _Path) -> None:
     """Remove an empty folder."""
-    with as_owner_of(_around(path)):
-        Path(path).rmdir()
+    as_owner_of(_around(path), os.rmdir, path)
 
 
 def remove_tree(path: _Path, *, ignore_errors: bool = False) -> None:
     """Remove a folder and all that is in it."""
-    with as_owner_of(_around(path)):
-        shutil.rmtree(path, ignore_errors=ignore_errors)
+    with suppress(*([OSError] if ignore_errors else [])):
+        as_owner_of(_around(path), lambda: shutil.rmtree(path, ignore_errors=ignore_errors))
 
 
 def set_times(path: _Path, *, ns: tuple[int, int]) -> None:
     """Set the times at which a file was read and written."""
-    with as_owner_of(_around(path)):
-        os.utime(path, ns=ns)
+    as_owner_of(_around(path), lambda: os.utime(path, ns=ns))
 
 
 def set_owner(path: _Path, user: int, group: int) -> None:
     """Give a file to a user and a group, as far as the owner of its folder may."""
-    with as_owner_of(_around(path)):
-        os.chown(path, user, group, follow_symlinks=False)
+    as_owner_of(_around(path), lambda: os.chown(path, user, group, follow_symlinks=False))
 
 
 def set_mode(path: _Path, mode: int) -> None:
     """Set the permissions of a file."""
-    with as_owner_of(_around(path)):
-        Path(path).chmod(mode)
+    as_owner_of(_around(path), os.chmod, path, mode)
+
+
+def _from_one_to_another(function: Callable[..., None], old: _Path, new: _Path) -> None:
+    """Act as the owner of the folder to which a file goes or, if that is root's, of the other."""
+    owner = owner_now(_around(new))
+    acting_as(owner_now(_around(old)) if owner is None else owner, function, old, new)
 
 
 def _opened(path: _Path, flags: int, mode: int = 0o666) -> int:
-    with as_owner_of(_around(path)):
-        return os.open(path, flags, mode)
+    return as_owner_of(_around(path), os.open, path, flags, mode)
 
 
 def _around(path: _Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -55,10 +55,7 @@ class NewFile:
 
     def __enter__(self) -> IO[bytes]:
         try:
-            with as_owner_of(self.path.parent):
-                if _HAS_HANDLES:
-                    self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-                self._opened = os.open(self._at(self._begun), _NEW, self._mode, dir_fd=self._folder)
+            as_owner_of(self.path.parent, self._open)
         except OSError as error:
             self._close_folder()
             raise self._named(error) from None
@@ -75,17 +72,24 @@ class NewFile:
             if error is None:
                 self._file.close()
                 sync_opened(self._opened)
-                with as_owner_of(self.path.parent):
-                    self._publish()
+                as_owner_of(self.path.parent, self._publish)
         except OSError as failed:
             raise self._named(failed) from None
         finally:
             with suppress(OSError):  # such as a full disk, again
                 self._file.close()
             os.close(self._opened)
-            with suppress(FileNotFoundError), as_owner_of(self.path.parent):
-                os.unlink(self._at(self._begun), dir_fd=self._folder)
+            with suppress(FileNotFoundError):
+                as_owner_of(self.path.parent, self._remove_begun)
             self._close_folder()
+
+    def _open(self) -> None:
+        if _HAS_HANDLES:
+            self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        self._opened = os.open(self._at(self._begun), _NEW, self._mode, dir_fd=self._folder)
+
+    def _remove_begun(self) -> None:
+        os.unlink(self._at(self._begun), dir_fd=self._folder)
 
     def _publish(self) -> None:
         begun, final = self._at(self._begun), self._at(self.path.name)
@@ -120,13 +124,6 @@ def rename_to_new(
         new: the new name.
         folder: an open folder that has both, if they are not whole paths.
     """
-    with as_owner_of(Path(new).parent) if folder is None else nullcontext():
-        _rename_to_new(old, new, folder)
-
-
-def _rename_to_new(
-    old: str | os.PathLike[str], new: str | os.PathLike[str], folder: int | None
-) -> None:
     try:
         os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError as error:

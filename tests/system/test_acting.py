@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,10 +18,11 @@ from strangers import NOBODY, folder_that_others_enter
 
 import kafkajit
 from kafkajit.change.change import Change
+from kafkajit.change.journal import JOURNAL, READY
 from kafkajit.cli import main
 from kafkajit.storage.source import SAMPLE_LOGS
 from kafkajit.system import disk
-from kafkajit.system.acting import acting_as, as_owner_of, owner_of
+from kafkajit.system.acting import Owner, acting_as, as_owner_of, owner_of
 
 SECRET = b"root's"
 LOG = log_name(0)
@@ -86,9 +90,72 @@ def test_root_acts_as_the_owner_of_a_folder_and_of_all_below_it(places: Places) 
 
 
 def test_root_is_root_again_after_an_error(places: Places) -> None:
-    with pytest.raises(KeyError), as_owner_of(places.home), acting_as(owner_of(places.home)):
-        raise KeyError
+    with pytest.raises(FileNotFoundError):
+        as_owner_of(places.home, os.unlink, places.home / "missing")
     assert (places.root / "secret").read_bytes() == SECRET
+
+
+def test_root_is_root_again_if_the_system_does_not_let_it_act(places: Places) -> None:
+    nobody = Owner((1 << 32) - 1, NOBODY)  # setfsuid takes this number for a question
+    with pytest.raises(PermissionError, match="cannot act here as user"):
+        acting_as(nobody, os.getuid)
+    assert (places.root / "secret").read_bytes() == SECRET
+
+
+@pytest.mark.parametrize("user", [1, 12345, 1 << 31, (1 << 32) - 2])
+def test_root_acts_as_any_user(user: int, places: Places) -> None:
+    os.chown(places.home, user, 0)
+    disk.write(places.home / "a", b"x")
+    found = (places.home / "a").stat()
+    assert (found.st_uid, found.st_gid == 0) == (user, False)
+
+
+def test_a_folder_that_is_missing_is_not_taken_for_roots(places: Places) -> None:
+    with pytest.raises(FileNotFoundError):
+        as_owner_of(places.root / "comes" / "later", pytest.fail)
+
+
+def test_a_signal_does_not_leave_root_as_another_user(places: Places) -> None:
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    disk.write(places.home / "a", b"x")
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for number in range(200):
+            with suppress(InterruptedError):
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 * (number % 50 + 1))
+                for _ in range(20):
+                    disk.set_mode(places.home / "a", 0o640)
+            assert (places.root / "secret").read_bytes() == SECRET
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert owners(places.home) == {NOBODY}
+
+
+def test_a_journal_of_the_owner_of_a_partition_changes_no_other_owners_files(
+    places: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = places.put("kafka/orders-0", SAMPLE_LOGS / "orders-0")
+    other = places.put("kafka/payments-0", SAMPLE_LOGS / "payments-0")
+    for path in (other, *other.iterdir()):
+        os.chown(path, 0, 0)
+    os.chown(places.home / "kafka", 0, 0)
+    os.chown(places.home, 0, 0)
+    victim = other / LOG
+    status = victim.stat()
+    known = {f"payments-0/{LOG}": [status.st_size, status.st_mtime_ns]}
+    ready = log / READY
+    places.make(ready)
+    ready.chmod(0o700)
+    fields = {"what": "repair", "home": "orders-0", "new": {}, "live": known, "kept": None}
+    stage = {"kind": "out", "names": [f"payments-0/{LOG}"], "gone": []}
+    (ready / JOURNAL).write_text(json.dumps({**fields, "stages": [stage]}))
+    os.chown(ready / JOURNAL, NOBODY, NOBODY)
+    assert main(["repair", "--apply", str(log)]) == 1
+    assert "has another owner" in capsys.readouterr().err
+    assert victim.exists()
 
 
 ACTIONS: dict[str, Callable[[Path], object]] = {

@@ -33,7 +33,7 @@ from kafkajit.system import disk
 from kafkajit.system.acting import reading_for
 from kafkajit.system.durable import sync_all
 from kafkajit.system.file_lock import try_lock
-from kafkajit.system.new_file import NewFile, rename_to_new
+from kafkajit.system.new_file import NewFile
 
 
 class LocalFolder(OutputFolder):
@@ -79,7 +79,7 @@ class LocalFolder(OutputFolder):
             if final.exists() and final.samefile(written):  # killed between link and unlink
                 disk.remove(written)
             else:
-                rename_to_new(written, final)
+                disk.rename_new(written, final)
             renamed.append(final)
         top = Path(self.path)
         folders = {
