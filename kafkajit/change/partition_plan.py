@@ -188,7 +188,8 @@ def plans_of(
     problems: list[Exception] = []
     for folder in folders:
         try:
-            plans.append(plan(folder))
+            with reading_for(folder):
+                plans.append(plan(folder))
         except (OSError, ValueError) as error:
             if folder == location:
                 raise

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from kafkajit.places.uri import uri_of
 from kafkajit.system import disk
+from kafkajit.system.acting import reading_for
 from kafkajit.system.new_file import NewFile
 
 
@@ -52,7 +53,7 @@ def destination(path: str | None, *, force: bool) -> Iterator[IO[bytes]]:
         raise FileExistsError(f"{path} exists: pass --force to replace it, or name another file")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}: make it, or name another")
-    with NewFile(target, replaces=force) as out:
+    with reading_for(target.parent), NewFile(target, replaces=force) as out:
         yield out
 
 

@@ -23,6 +23,7 @@ from kafkajit.cli.look import add_color_option, complain
 from kafkajit.cli.readable import print_line
 from kafkajit.cli.shared_options import TIME, setting, time
 from kafkajit.places.uri import has_secrets
+from kafkajit.system.acting import reading_for
 
 if TYPE_CHECKING:
     from kafkajit.change.partition_plan import PartitionPlan
@@ -264,7 +265,7 @@ def each_partition(
                 handled.add(_identity(folder))
                 begun += 1
                 report.progress.count(begun - 1, total, "partitions")
-                with reported(raises=is_alone):
+                with reported(raises=is_alone), reading_for(folder):
                     codes.add(NEEDED if change(folder, is_alone) else 0)
     return _ERROR if _ERROR in codes else max(codes)
 

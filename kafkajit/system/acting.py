@@ -4,9 +4,8 @@ Whoever owns a folder can put links into it, and exchange what is in it at any m
 nothing there that its owner could not do: a link leads to nothing that the owner may not read or
 write, and what is made belongs to the owner. Other users are themselves everywhere.
 
-The user of a folder is found on the way to it, from the top: from the first part that is not root's
-on, its owner decides what a name leads to. A link of that user ends the search, and so does a part
-that is missing.
+The user of a folder is found on the way to it, from the top: the owner of the first folder or link
+that is not root's decides to what all names below it lead.
 
 On Linux each call runs in a thread of its own, which becomes the user by its file system user
 (setfsuid), loses root's rights over files by that, and ends. A signal handler, which Python runs in
@@ -21,13 +20,13 @@ import ctypes
 import errno
 import os
 import platform
-import stat
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from kafkajit.system.ownership import places_on_the_way
@@ -71,10 +70,9 @@ def _owner_on_the_way(path: str | os.PathLike[str]) -> tuple[Owner | None, OSErr
     missing = None
     try:
         for _, status in places_on_the_way(os.path.abspath(path)):  # noqa: PTH100
-            if status.st_uid != _ROOT:
+            if status.st_uid != _ROOT and _is_of_this_namespace(status.st_uid):
                 found = status
-                if stat.S_ISLNK(status.st_mode):
-                    break
+                break
     except OSError as error:
         missing = error
     return None if found is None else _owner(found.st_uid, found.st_gid), missing
@@ -120,9 +118,11 @@ def acting_as(owner: Owner | None, function: Callable[..., T], *given: Any) -> T
         return done[0]
     error = failed[0]
     if isinstance(error, PermissionError) and error.filename is not None:
-        why = f"{error.strerror} for user {owner.user}, who owns the folder and as whom root acts: "
         raise PermissionError(
-            error.errno, f"{why}`chown -R` gives that user all that is in it", error.filename
+            error.errno,
+            f"{error.strerror} for user {owner.user}, as whom root acts, since the folder or one "
+            "around it is this user's: run kafkajit as the user who owns the files",
+            error.filename,
         ) from None
     raise error
 
@@ -162,6 +162,17 @@ def owner_now(folder: str | os.PathLike[str]) -> Owner | None:
     if owner is None and missing is not None:
         raise missing
     return owner
+
+
+@cache
+def _is_of_this_namespace(user: int) -> bool:
+    """Whether root here has rights over a user's files: a container may not know the user."""
+    try:
+        lines = Path("/proc/self/uid_map").read_text().splitlines()
+    except OSError:
+        return True
+    ranges = [tuple(map(int, line.split())) for line in lines]
+    return any(first <= user < first + count for first, _, count in ranges)
 
 
 @cache

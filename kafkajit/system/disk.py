@@ -8,8 +8,10 @@ and caches read, by the user who runs kafkajit.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -91,7 +93,13 @@ def make_folders(path: _Path) -> list[Path]:
 
 def rename(old: _Path, new: _Path) -> None:
     """Rename a file or a folder; a file of the new name is replaced."""
-    _from_one_to_another(os.rename, old, new)
+    try:
+        _from_one_to_another(os.rename, old, new)
+    except PermissionError:
+        if not _is_roots_file(old):
+            raise
+        _copy(old, new)
+        remove(old)
 
 
 def rename_new(old: _Path, new: _Path) -> None:
@@ -101,7 +109,12 @@ def rename_new(old: _Path, new: _Path) -> None:
 
 def link(old: _Path, new: _Path) -> None:
     """Give a file another name."""
-    _from_one_to_another(os.link, old, new)
+    try:
+        _from_one_to_another(os.link, old, new)
+    except PermissionError as error:
+        if error.errno != errno.EACCES or not _is_roots_file(old):
+            raise
+        _copy(old, new)
 
 
 def remove(path: _Path, *, missing_ok: bool = False) -> None:
@@ -134,6 +147,20 @@ def set_owner(path: _Path, user: int, group: int) -> None:
 def set_mode(path: _Path, mode: int) -> None:
     """Set the permissions of a file."""
     as_owner_of(_around(path), os.chmod, path, mode)
+
+
+def _is_roots_file(path: _Path) -> bool:
+    """Whether root has a file at a place that no other user decides about."""
+    return owner_now(_around(path)) is None and stat.S_ISREG(os.lstat(path).st_mode)
+
+
+def _copy(old: _Path, new: _Path) -> None:
+    """Copy root's file into another user's folder, who may not take it from root's."""
+    status = os.lstat(old)
+    with open_to_copy(old) as source, create(new) as target:
+        shutil.copyfileobj(source, target)
+    set_mode(new, stat.S_IMODE(status.st_mode))
+    set_times(new, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _from_one_to_another(function: Callable[..., None], old: _Path, new: _Path) -> None:

@@ -42,7 +42,7 @@ def sync(path: Path) -> None:
     """Sync a file's bytes, or a folder's names, to the disk."""
     if _IS_WINDOWS and path.is_dir():
         return
-    opened = os.open(path, os.O_RDWR if _IS_WINDOWS else os.O_RDONLY)
+    opened = os.open(path, os.O_RDWR if _IS_WINDOWS else os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         sync_opened(opened)
     except OSError as error:

@@ -274,3 +274,25 @@ def test_a_staged_folder_that_is_exchanged_leads_to_nothing_of_roots(
     main(["repair", "--apply", str(log)])
     assert sorted(path.name for path in places.root.rglob("*")) == ["orders-0", "secret"]
     assert owners(places.root) == {0}
+
+
+def test_roots_file_is_copied_to_a_user_who_may_not_take_it(places: Places) -> None:
+    for act in (disk.rename, disk.link):
+        source = places.root / "made"
+        source.write_bytes(b"x")
+        act(source, places.home / "made")
+        found = (places.home / "made").stat()
+        assert (found.st_uid, (places.home / "made").read_bytes()) == (NOBODY, b"x")
+        assert source.exists() == (act is disk.link)
+        (places.home / "made").unlink()
+
+
+def test_a_plan_does_not_read_what_links_lead_to(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_partition(places.root / "orders-0", {0: [data(0, 5)]})
+    make_partition(places.root / "own-0", {0: [data(0, 1)]})
+    places.put("orders-0", places.root / "own-0")
+    places.link(f"orders-0/{log_name(1)}", places.root / "orders-0" / LOG)
+    assert main(["repair", "--apply", str(places.home / "orders-0")]) == 1
+    assert "Permission denied" in capsys.readouterr().err
