@@ -88,7 +88,8 @@ class PartitionPlan(ABC):
         """
         if self.state.interrupted:  # the lock's taker has finished that: the plan is out of date
             check_finished(self.folder)
-            return self.replanned().apply(keep=keep)
+            with reading_for(self.folder):
+                return self.replanned().apply(keep=keep)
         if not self.is_needed:
             return None
         if self.state.has_changed:

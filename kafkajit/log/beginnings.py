@@ -124,13 +124,21 @@ def _segment_with(segments: Sequence[Segment], offset: int) -> Segment | None:
 
 
 def _walk_around(segment: Segment, offset: int, mode: str) -> Iterator[Batches | Gap]:
-    """The batches around an offset, and two more that tell whether their base offsets fit."""
+    """The sound batches around an offset, and gaps."""
     where, index = boundary(segment, offset), IndexEntries(segment)
     start = index.position_before(max(where.start - 1, 0))
     start = index.position_before(max(start - 1, 0))  # an index may name the damaged batch
-    until = int(OpenSegment(segment).batches_at(where.end)[:2].end.max(initial=where.end))
+    return _checked(segment, start, where.end, mode)
+
+
+def _checked(segment: Segment, start: int, end: int, mode: str) -> Iterator[Batches | Gap]:
+    """The sound batches of a stretch and of two more, which tell whether base offsets fit."""
+    until = int(OpenSegment(segment).batches_at(end)[:2].end.max(initial=end))
     source, order = segment.log.open(start, until), order_in(segment, start)
-    return Walk(source, mode=mode, start=start, end=until, order=order).checked()
+    for part in Walk(source, mode=mode, start=start, end=until, order=order).checked():
+        yield part
+        if isinstance(part, Batches):
+            source.forget(int(part.end[-1]))
 
 
 def _damage_in(segment: Segment, offset: int) -> int | None:
@@ -162,20 +170,13 @@ def _behind_the_sound(segment: Segment, end: int) -> tuple[int | None, bool]:
 def _walked(segment: Segment, start: int, end: int) -> tuple[int | None, bool]:
     behind, has_gap = None, False
     try:
-        # Two batches behind another one tell whether its base offset fits.
-        witnesses = OpenSegment(segment).batches_at(end)[:2]
-        until = int(witnesses.end.max(initial=end))
-        source = segment.log.open(start, until)
-        order = order_in(segment, start)
-        walk = Walk(source, mode=PERMISSIVE, start=start, end=until, order=order)
-        for part in walk.checked():
+        for part in _checked(segment, start, end, PERMISSIVE):
             if isinstance(part, Gap):
                 has_gap |= part.position < end
                 continue
             part = part[part.position < end]
             if len(part):
                 behind, has_gap = int(part.last_offset.max()) + 1, False
-                source.forget(int(part.end[-1]))
     except (OSError, EOFError, KafkaJitError):
         has_gap = True  # whoever reads it reports it
     return behind, has_gap

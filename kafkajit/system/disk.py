@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from kafkajit.system.acting import acting_as, as_owner_of, owner_now
-from kafkajit.system.new_file import rename_to_new
+from kafkajit.system.new_file import NewFile, rename_to_new
 
 _Path = str | os.PathLike[str]
 
@@ -98,7 +98,7 @@ def rename(old: _Path, new: _Path) -> None:
     except PermissionError:
         if not _is_roots_file(old):
             raise
-        _copy(old, new)
+        _copy(old, new, replaces=True)
         remove(old)
 
 
@@ -114,7 +114,7 @@ def link(old: _Path, new: _Path) -> None:
     except PermissionError as error:
         if error.errno != errno.EACCES or not _is_roots_file(old):
             raise
-        _copy(old, new)
+        _copy(old, new, replaces=False)
 
 
 def remove(path: _Path, *, missing_ok: bool = False) -> None:
@@ -154,13 +154,17 @@ def _is_roots_file(path: _Path) -> bool:
     return owner_now(_around(path)) is None and stat.S_ISREG(os.lstat(path).st_mode)
 
 
-def _copy(old: _Path, new: _Path) -> None:
-    """Copy root's file into another user's folder, who may not take it from root's."""
+def _copy(old: _Path, new: _Path, *, replaces: bool) -> None:
+    """Copy root's file into another user's folder, who may not take it from root's.
+
+    The copy gets its name when it is on the disk with the file's time, as a rename would leave it.
+    """
     status = os.lstat(old)
-    with open_to_copy(old) as source, create(new) as target:
+    with open_to_copy(old) as source, NewFile(new, replaces=replaces) as target:
         shutil.copyfileobj(source, target)
-    set_mode(new, stat.S_IMODE(status.st_mode))
-    set_times(new, ns=(status.st_atime_ns, status.st_mtime_ns))
+        target.flush()
+        os.chmod(target.fileno(), stat.S_IMODE(status.st_mode))  # noqa: PTH101  no path to it
+        os.utime(target.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _from_one_to_another(function: Callable[..., None], old: _Path, new: _Path) -> None:

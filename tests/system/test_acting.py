@@ -280,9 +280,12 @@ def test_roots_file_is_copied_to_a_user_who_may_not_take_it(places: Places) -> N
     for act in (disk.rename, disk.link):
         source = places.root / "made"
         source.write_bytes(b"x")
+        os.utime(source, ns=(5, 7))  # a change knows a file by its time
         act(source, places.home / "made")
         found = (places.home / "made").stat()
         assert (found.st_uid, (places.home / "made").read_bytes()) == (NOBODY, b"x")
+        assert found.st_mtime_ns == 7
+        assert [path.name for path in places.home.iterdir()] == ["made"]
         assert source.exists() == (act is disk.link)
         (places.home / "made").unlink()
 

@@ -24,6 +24,7 @@ from kafkajit.format.amounts import offsets_text
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
+from kafkajit.log.beginnings import check_at
 from kafkajit.log.open_segment import OpenSegment, logger
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_copies import advise_copy
@@ -35,7 +36,6 @@ from kafkajit.schema import record_schema
 from kafkajit.upkeep.restore.cut_batch import CutBatch, cut_batch
 from kafkajit.walk.damage import PERMISSIVE, Stretch
 from kafkajit.walk.frames import frames
-from kafkajit.walk.walk import Walk
 
 # The errors of a log that is damaged.
 DAMAGED = (CorruptRecordError, InvalidOffsetError, InvalidRecordError)
@@ -278,14 +278,12 @@ def _begin(
     """
     offset = offsets.first
     before = opened.segment.base_offset - 1
-    last: Batches | None = None
+    check_at([opened.segment], offset)
     for batches in batches_from(opened, offset):
         reaches = batches.last_offset >= offset
         if reaches.any():
             row = int(np.argmax(reaches))
             _check_order(opened, batches, row, offsets)
-            last = batches[row - 1 : row] if row else last
-            _check_hole(opened, last, int(batches.header["baseOffset"][row]), offsets)
             position, first = int(batches.position[row]), _first_offset(batches, row, before)
             if not is_cut or first >= offset:
                 return position, first, None
@@ -294,19 +292,8 @@ def _begin(
             if head is not None and head.was == head.was & offsets:  # a set of messages may be
                 return position, head.was.first, None
             return int(batches.end[row]), offset, head
-        last, before = batches[-1:], int(batches.last_offset[-1])
-    _check_hole(opened, last, min(opened.segment.offsets.last, MAX_INT64 - 1) + 1, offsets)
+        before = int(batches.last_offset[-1])
     return opened.segment.log.size, max(before + 1, offset), None
-
-
-def _check_hole(opened: OpenSegment, last: Batches | None, behind: int, wanted: Range) -> None:
-    """Raise if a batch before a hole with wanted offsets is damaged: its header may hide them."""
-    if last is None or has_messages(last):
-        return
-    if Range(int(last.last_offset[0]) + 1, behind - 1) & wanted:
-        start, end = int(last.position[0]), int(last.end[0])
-        for _ in Walk(opened.segment.log.open(start, end), start=start, end=end).checked():
-            pass
 
 
 def _first_offset(batches: Batches, row: int, before: int) -> int:

@@ -167,11 +167,9 @@ def partition_plan(log: SourceLog, folder: Path, options: RestoreOptions) -> Par
     # A segment that has the log start offset stays whole, as in the broker that had it.
     living = [one for one in log.segments if one.offsets.last >= log.start_offset]
     has_any = offsets and offsets.last >= log.start_offset
-    if has_any:
+    if has_any and offsets.last < MAX_INT64 - 1:
         with advising_end(living):
-            check_at(living, max(offsets.first, log.start_offset))
-            if offsets.last < MAX_INT64 - 1:
-                check_at(living, offsets.last)
+            check_at(living, offsets.last)
     segments = kept_segments(living, offsets, is_closed=log.is_closed) if has_any else []
     if options.has_range and not any(kept.size for kept in segments):
         segments = []
