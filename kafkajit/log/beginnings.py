@@ -64,6 +64,7 @@ class TimeLookup:
             if not segment.may_have(later.timestamps):
                 continue
             start, end = OpenSegment(segment).stretch(later)
+            start = IndexEntries(segment).position_before(max(start - 1, 0))
             reader = SegmentReader(
                 segment.log.open(start, end),
                 mode=self.mode,
@@ -125,10 +126,15 @@ def _segment_with(segments: Sequence[Segment], offset: int) -> Segment | None:
 
 def _walk_around(segment: Segment, offset: int, mode: str) -> Iterator[Batches | Gap]:
     """The sound batches around an offset, and gaps."""
-    where, index = boundary(segment, offset), IndexEntries(segment)
-    start = index.position_before(max(where.start - 1, 0))
-    start = index.position_before(max(start - 1, 0))  # an index may name the damaged batch
-    return _checked(segment, start, where.end, mode)
+    where = boundary(segment, offset)
+    return _checked(segment, _position_before(segment, where.start), where.end, mode)
+
+
+def _position_before(segment: Segment, position: int) -> int:
+    """The position of a batch before the one before a position: an index may name a damaged one."""
+    index = IndexEntries(segment)
+    start = index.position_before(max(position - 1, 0))
+    return index.position_before(max(start - 1, 0))
 
 
 def _checked(segment: Segment, start: int, end: int, mode: str) -> Iterator[Batches | Gap]:
@@ -160,7 +166,7 @@ def _damage_in(segment: Segment, offset: int) -> int | None:
 
 def _behind_the_sound(segment: Segment, end: int) -> tuple[int | None, bool]:
     """The offset behind the last sound batch before a position, and whether damage follows it."""
-    start = IndexEntries(segment).position_before(max(end - 1, 0))
+    start = _position_before(segment, end)
     behind, has_gap = _walked(segment, start, end)
     if behind is None and start:
         behind, has_gap = _walked(segment, 0, end)

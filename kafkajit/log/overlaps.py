@@ -23,7 +23,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import accumulate, pairwise, repeat
 from struct import Struct
-from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +40,7 @@ from kafkajit.format.ranges import ALL, NOTHING, Range
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.positions import IndexEntries
 from kafkajit.log.segment import Segment
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.records.batches import frame
@@ -62,7 +62,6 @@ _MOST_KNOWN = 100_000
 _ABSURD_LEAP = 1 << 30
 _HEAD = Struct(">qi")  # a batch's base offset and length
 _known: OrderedDict[tuple[str, int, int | None], int | None] = OrderedDict()
-_doubts: dict[tuple[str, int, int | None], Doubt] = {}  # by segment: a few at most
 _known_heads: OrderedDict[tuple[str, int, int | None, int], tuple[int, int] | None] = OrderedDict()
 
 
@@ -104,23 +103,6 @@ def _served(segments: list[Segment], ends: Sequence[int], warns: bool) -> list[S
                     segment.log.path, f"{_reason(offsets)}. The option overlaps=all reads all of it"
                 )
     return [found.get(one.log.path, one) for one in segments]
-
-
-class Doubt(NamedTuple):
-    """A segment that overlaps the next one perhaps only by a wrong bit of a batch's base offset."""
-
-    path: str
-    offsets: Range  # of the batch, as its header has them
-    text: str
-
-
-def doubts_about(segments: Sequence[Segment]) -> Iterator[Doubt]:
-    """The doubts about segments, which `served` has looked at."""
-    for segment in _live(segments):
-        log = segment.log
-        found = _doubts.get((log.path, log.size, log.modified_ns))
-        if found is not None:
-            yield found
 
 
 def unserved(log: StoredFile, cut: Range) -> Gap | None:
@@ -311,11 +293,14 @@ def _offset_in_last_batch(log: StoredFile) -> int | None:
 def _confirmed(segment: Segment, bound: int) -> int | None:
     """The last offset of a segment by the headers of its last batches.
 
-    No checksum covers a batch's base offset. If the last batch leaps far over the beginning of the
-    next segment, but would fit exactly before it, its offset is wrong: all segments after it would
-    be hidden. A gap that compaction may have left is not such a leap.
+    No checksum covers a batch's base offset. If the last batch leaps over the beginning of the next
+    segment, but would fit exactly before it with another bit, its offset is wrong: offsets of the
+    segments after it would be hidden. The same if it leaps farther than compaction leaves gaps.
     """
     source, start = OpenSegment(segment).tail(bound - 1)
+    if start:  # an index has the last batch by its wrong offset
+        start = IndexEntries(segment).position_before(start - 1)
+        source = segment.log.open(start)
     last = segment.base_offset - 1 if start == 0 else None
     for batches in Walk(source, mode=PERMISSIVE, start=start).framed():
         firsts, lasts = batches.header["baseOffset"].astype(np.int64), batches.last_offset
@@ -326,16 +311,8 @@ def _confirmed(segment: Segment, bound: int) -> int | None:
             moved = int(lasts[row]) - int(firsts[row]) + following
             leap = int(firsts[row]) - following
             would_fit = bool(late[row]) and leap > 0 and moved == bound - 1
-            is_wrong = would_fit and leap >= _ABSURD_LEAP
-            if would_fit and (int(firsts[row]) ^ following).bit_count() == 1:
-                key = segment.log.path, segment.log.size, segment.log.modified_ns
-                _doubts[key] = Doubt(
-                    segment.log.path,
-                    Range(int(firsts[row]), int(lasts[row])),
-                    f"the batch at position {batches.position[row]} begins at offset "
-                    f"{firsts[row]}, and with one other bit at {following}, where it would end "
-                    f"before the next segment, which begins at {bound}: it is read as it is",
-                )
+            is_a_bit = (int(firsts[row]) ^ following).bit_count() == 1
+            is_wrong = would_fit and (is_a_bit or leap >= _ABSURD_LEAP)
             if is_wrong or lasts[row] - segment.base_offset > MAX_INT32:
                 report_once(
                     segment.log.path,

@@ -103,7 +103,7 @@ class OffsetOrder:
             not len(ahead) or has_messages(ahead) or ahead.header["baseOffset"][0] > lasts[-1]
         )
         is_below = self._is_below_name(batches, ahead)
-        is_before = firsts[-1] <= self._maximum and not is_below
+        is_before = max(firsts[-1], lasts[-1]) <= self._maximum and not is_below
         if is_behind and is_before and grow(firsts, lasts, last):
             return np.zeros(len(batches), dtype=np.bool_), False
         if self._last_batch is None:
@@ -119,8 +119,9 @@ class OffsetOrder:
             ahead = frame(content, int(ahead.end[0]), max_records=1).batches[:1]
         wrong = wrong_in(known, content, last)
         wrong[0] |= is_below
-        if firsts.max() > self._maximum:
-            wrong |= (firsts > self._maximum) & batches.is_valid(content)
+        is_over = (firsts > self._maximum) | (lasts > self._maximum)
+        if is_over.any():
+            wrong |= is_over & batches.is_valid(content)
         return wrong, is_below
 
     def _is_below_name(self, batches: Batches, ahead: Batches) -> bool:

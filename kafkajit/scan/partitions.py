@@ -11,7 +11,7 @@ from itertools import chain
 from kafkajit.errors import CorruptRecordError, LeftOutError
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.log.overlap_losses import lost_offsets
-from kafkajit.log.overlaps import doubts_about, report_once, served
+from kafkajit.log.overlaps import report_once, served
 from kafkajit.log.remote_log_metadata import with_states, without_unreadable
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_copies import differing
@@ -61,8 +61,6 @@ def _served(partitions: list[list[Segment]], options: ScanOptions) -> list[list[
     for given, read in zip(partitions, found, strict=True):
         for lost in lost_offsets(given, read):
             _report(lost.path, lost.text, options)
-        for doubt in doubts_about(given):
-            _report(doubt.path, doubt.text, options)
     return found
 
 

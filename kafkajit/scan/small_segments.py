@@ -125,7 +125,8 @@ def _count_of_whole(
             segment = np.searchsorted(starts, batches.position, side="right") - 1
             is_first = starts[segment] == batches.position
             before[is_first] = np.maximum(minimum[segment[is_first]], MIN_INT64 + 1) - 1
-            wrong = np.flatnonzero((firsts <= before) | (firsts > maximum[segment]))
+            is_over = (firsts > maximum[segment]) | (lasts > maximum[segment])
+            wrong = np.flatnonzero((firsts <= before) | is_over)
             if wrong.size:
                 ends.extend(batches.end[: wrong[0]].tolist())
                 break

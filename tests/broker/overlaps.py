@@ -28,7 +28,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from broker import compile_java, java, running_broker
 from load_back import bytes_of
-from overlapping import Batch, Segments, consumed, write
+from overlapping import Batch, Segments, consumed, leaps, write
 
 import kafkajit
 
@@ -97,7 +97,7 @@ def random_segments(chance: random.Random) -> Segments:
                 at += span
             segments[base] = batches
         ends = [segments[base][-1].last for base in bases]
-        if ends[-1] > max(ends[:-1]):
+        if ends[-1] > max(ends[:-1]) and not leaps(segments):
             return segments
 
 

@@ -23,8 +23,9 @@ from overlapping import (
     overlapping_segments,
     write,
 )
+from partitions import CONFIG, drop_kept
 from scanning import far_away
-from streaming import started
+from streaming import finish, started
 
 import kafkajit
 import kafkajit.testing as kt
@@ -45,13 +46,6 @@ THREE_DEEP = {
 # The first has all offsets of the second.
 COVERED = {0: [Batch(0, (0, 1, 2, 3), 4)], 2: [Batch(2, (0,), 1)], 4: [Batch(4, (0,), 1)]}
 
-# The first reaches into the second after a gap that compaction has left. Without the gap it would
-# end exactly before the second.
-AFTER_A_GAP = {
-    6: [Batch(6, (0, 1), 2), Batch(10, (0, 1, 2, 3), 4)],
-    12: [Batch(12, (0, 1), 2), Batch(16, (0,), 1)],
-}
-
 NOT_READ = "it is not read, because a broker serves segments before it"
 READ_FROM_8 = "it is read from offset 8 on, because a broker serves segments before it up to there"
 
@@ -71,7 +65,6 @@ def rows_of(folder: Path | str, predicates: Any = (), **options: str) -> pa.Tabl
 
 @example(THREE_DEEP, 3, "none")
 @example(COVERED, 0, "lz4")
-@example(AFTER_A_GAP, 12, "none")
 @given(overlapping_segments(), st.integers(0, 90), st.sampled_from(["none", "lz4"]))
 def test_every_reader_returns_what_a_consumer_gets(
     segments: Segments, start: int, codec: str
@@ -96,30 +89,56 @@ def test_every_reader_returns_what_a_consumer_gets(
             assert pairs(pq.read_table(f"{root}/a.parquet")) == wanted
 
 
-@pytest.mark.parametrize(("begin", "is_named"), [(5, False), (7, True), (6, False)])
-def test_a_segment_that_overlaps_perhaps_only_by_a_wrong_bit_is_named(
-    begin: int, is_named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+# A segment, its last batch's base offset with a wrong bit, and where the segment behind begins.
+LEAPS: dict[str, tuple[list[Batch], int, int]] = {
+    "the only batch": ([Batch(5, (0, 1, 2, 3, 4, 5), 6)], 7, 11),
+    "the last batch": ([Batch(5, (0, 1), 2), Batch(7, (0, 1, 2, 3), 4)], 15, 11),
+    "the last of many": ([Batch(5 + n, (0,), 1) for n in range(8)], 28, 13),
+}
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+@pytest.mark.parametrize("name", LEAPS)
+def test_a_segment_that_overlaps_only_by_a_wrong_bit_is_damaged(
+    name: str, has_index: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A broker serves its records, and compaction leaves such gaps, too."""
-    whole = tuple(range(6))
-    segments = {
-        0: [Batch(0, (0, 1, 2, 3, 4), 5)],
-        5: [Batch(begin, whole, 6)],
-        11: [Batch(11, (0,), 1), Batch(12, (0, 1, 2, 3), 4)],
-    }
-    write(tmp_path / "logs" / "orders-0", segments)
-    out, logs = str(tmp_path / "a.parquet"), str(tmp_path / "logs")
-    text = (
-        f"the batch at position 0 begins at offset {begin}, and with one other bit at 5, where it "
-        "would end before the next segment, which begins at 11"
-    )
-    tail = ["tail", "-n", "all", logs]
-    for words in (["grep", "-c", ".", logs], ["export", logs, "-o", out], tail):
-        main(words)
-        assert (text in capsys.readouterr().err) == is_named
-    assert pairs(pq.read_table(out)) == consumed(segments)
-    assert main(["restore", "--apply", logs, str(tmp_path / "restored")]) == is_named
-    assert (text in capsys.readouterr().err) == is_named
+    batches, wrong, bound = LEAPS[name]
+    begin = batches[-1].base
+    behind = [Batch(bound, (0,), 1), Batch(bound + 1, (0, 1, 2, 3), 4)]
+    sound = {0: [Batch(0, (0, 1, 2, 3, 4), 5)], 5: batches[:-1], bound: behind}
+    folder = tmp_path / "logs" / "orders-0"
+    write(folder, sound | {5: batches})
+    if has_index:
+        kafkajit.repair(folder, config=CONFIG).apply()
+        drop_kept(folder)
+    path = folder / f"{5:020}.log"
+    content = path.read_bytes()
+    position = content.rindex(begin.to_bytes(8, "big") + b"\0\0\0")
+    path.write_bytes(content[:position] + wrong.to_bytes(8, "big") + content[position + 8 :])
+    finish(folder)
+    logs, wanted = str(tmp_path / "logs"), consumed(sound)
+    place = f"which end at {begin - 1} and begin at {bound}"
+    with pytest.raises(CorruptRecordError, match=place):
+        rows_of(logs)
+    assert pairs(rows_of(logs, mode="DROPMALFORMED")) == wanted
+    for words, status in ((["tail", "-n", "all"], 1), (["grep", "-c", "."], 2)):
+        assert main([*words, logs]) == status
+        assert place in capsys.readouterr().err
+    out = str(tmp_path / "a.parquet")
+    assert main(["export", logs, "-o", out, "--mode", "DROPMALFORMED"]) == 2
+    assert pairs(pq.read_table(out)) == wanted
+    assert main(["restore", "--apply", logs, str(tmp_path / "restored")]) == 1
+    assert place in capsys.readouterr().err
+    assert len(rows_of(logs, mode="DROPMALFORMED", overlaps="all")) > len(wanted)
+
+
+@pytest.mark.parametrize("begin", [5, 6, 8, 9])
+def test_a_segment_that_overlaps_otherwise_is_served(begin: int, tmp_path: Path) -> None:
+    """Compaction leaves such gaps, too."""
+    behind = [Batch(11, (0,), 1), Batch(12, (0, 1, 2, 3), 4)]
+    segments = {5: [Batch(begin, (0, 1, 2, 3, 4, 5), 6)], 11: behind}
+    write(tmp_path / "orders-0", segments)
+    assert pairs(rows_of(tmp_path / "orders-0")) == consumed(segments)
 
 
 @given(overlapping_segments(), st.integers(0, 4), st.integers(1, 70))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import kafkajit.testing as kt
@@ -42,7 +44,23 @@ def overlapping_segments(draw: st.DrawFn) -> Segments:
             batches.append(Batch(at, tuple(sorted(deltas)), span))
             at += span
         segments[base] = batches
+    assume(not leaps(segments))
     return segments
+
+
+def leaps(segments: Segments) -> bool:
+    """Whether a segment overlaps the next one only by a batch with a wrong bit in its base offset.
+
+    With another bit, it would follow the batch before it and end before the next segment.
+    """
+    for base, bound in pairwise(sorted(segments)):
+        expected = base
+        for batch in segments[base]:
+            is_a_bit = (batch.base ^ expected).bit_count() == 1 and batch.base > expected
+            if is_a_bit and batch.last >= bound == expected + batch.span:
+                return True
+            expected = batch.last + 1
+    return False
 
 
 _LONG_AGO = 1_700_000_000

@@ -20,8 +20,7 @@ from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.beginnings import damage_at
 from kafkajit.log.footing import Footing
 from kafkajit.log.missing_segments import missing_around
-from kafkajit.log.overlap_losses import Lost, lost_offsets
-from kafkajit.log.overlaps import Doubt, doubts_about
+from kafkajit.log.overlap_losses import lost_offsets
 from kafkajit.places.named import Place, nothing_of
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
 from kafkajit.scan.plan import Split, times_in
@@ -177,8 +176,7 @@ class LogStream:
             given = [replace(segment, cut=ALL) for segment in read]
             begin = begins.get(place, partition.start_offset)
             asked = Range() if begin <= partition.start_offset else Range(begin)
-            losses: list[Lost | Doubt] = [*lost_offsets(given, read), *doubts_about(read)]
-            for lost in losses:
+            for lost in lost_offsets(given, read):
                 if lost.offsets & asked:
                     yield place, f"{lost.path}: {lost.text}"
             for gap in missing_around(read):

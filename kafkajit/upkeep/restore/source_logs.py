@@ -24,7 +24,7 @@ from kafkajit.log.log import checkpointed_offset
 from kafkajit.log.missing_segments import missing_around, missing_between
 from kafkajit.log.open_segment import logger
 from kafkajit.log.overlap_losses import Lost, lost_offsets
-from kafkajit.log.overlaps import doubts_about, ends_of, served
+from kafkajit.log.overlaps import ends_of, served
 from kafkajit.log.remote_log_metadata import TOPIC as STATES_TOPIC
 from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import Segment
@@ -88,7 +88,7 @@ class SourceLog:
     @cached_property
     def _lost(self) -> list[Lost]:
         """The offsets of segments that are hidden, and that no other segment has."""
-        return [] if self.given is self.segments else lost_offsets(self.given, self.segments)
+        return lost_offsets(self.given, self.segments)
 
     def losses(self, asked: Range) -> Iterator[KafkaJitError]:
         """Errors that name the parts of it with these offsets that the sources lack."""
@@ -99,9 +99,6 @@ class SourceLog:
         for gap in gaps:
             if Range(gap.first, gap.last) & asked:
                 yield LeftOutError(f"{self.place}: {gap.text}")
-        for doubt in doubts_about(self.given):
-            if doubt.offsets & asked:
-                yield InvalidOffsetError(doubt.text, path=doubt.path)
         unsure = unsure_end(self.segments, check_crcs=True)
         if unsure is not None and unsure.end_offset <= asked.last:
             yield InvalidOffsetError(
@@ -292,7 +289,7 @@ def _source_logs(
 ) -> Iterator[SourceLog]:
     """The log of each partition: what a broker serves of segments that overlap."""
     visible = [
-        given if segments == given else [*_from_their_first(segments)]
+        segments if segments == given else [*_from_their_first(segments)]
         for given, segments in zip(partitions, served(partitions, warns=False), strict=True)
     ]
     # They are looked up at once, because that takes two requests for a remote segment.
