@@ -60,6 +60,9 @@ _READERS = 64
 _MOST_KNOWN = 100_000
 # Offsets that compaction hardly removes between two batches of a segment, which has 2^31 at most.
 _ABSURD_LEAP = 1 << 30
+# Few such gaps are a power of two.
+_RARE_LEAP = 1 << 10
+_BITS = tuple(1 << bit for bit in range(63))
 _HEAD = Struct(">qi")  # a batch's base offset and length
 _known: OrderedDict[tuple[str, int, int | None], int | None] = OrderedDict()
 _known_heads: OrderedDict[tuple[str, int, int | None, int], tuple[int, int] | None] = OrderedDict()
@@ -294,8 +297,9 @@ def _confirmed(segment: Segment, bound: int) -> int | None:
     """The last offset of a segment by the headers of its last batches.
 
     No checksum covers a batch's base offset. If the last batch leaps over the beginning of the next
-    segment, but would fit exactly before it with another bit, its offset is wrong: offsets of the
-    segments after it would be hidden. The same if it leaps farther than compaction leaves gaps.
+    segment, but would fit before it with another bit, its offset is wrong: offsets of the segments
+    after it would be hidden. The same if it leaps farther than compaction leaves gaps. Small gaps
+    may happen to differ by a bit: then it has to fit exactly.
     """
     source, start = OpenSegment(segment).tail(bound - 1)
     if start:  # an index has the last batch by its wrong offset
@@ -308,11 +312,9 @@ def _confirmed(segment: Segment, bound: int) -> int | None:
         late[late] = batches[late].is_valid(source.content)
         for row in np.flatnonzero(late | (lasts < bound)).tolist():
             following = int(firsts[row]) if last is None else last + 1
-            moved = int(lasts[row]) - int(firsts[row]) + following
-            leap = int(firsts[row]) - following
-            would_fit = bool(late[row]) and leap > 0 and moved == bound - 1
-            is_a_bit = (int(firsts[row]) ^ following).bit_count() == 1
-            is_wrong = would_fit and (is_a_bit or leap >= _ABSURD_LEAP)
+            is_wrong = bool(late[row]) and _leaps(
+                int(firsts[row]), int(lasts[row]), following, bound
+            )
             if is_wrong or lasts[row] - segment.base_offset > MAX_INT32:
                 report_once(
                     segment.log.path,
@@ -324,6 +326,30 @@ def _confirmed(segment: Segment, bound: int) -> int | None:
             last = max(following - 1, int(lasts[row]))
         source.forget(int(batches.end[-1]))
     return last
+
+
+def _leaps(first: int, last: int, following: int, bound: int) -> bool:
+    """Whether a wrong base offset lets a batch reach over the beginning of the next segment.
+
+    Args:
+        first: its base offset.
+        last: its last offset.
+        following: the offset behind the batch before it.
+        bound: the offset at which the next segment begins.
+
+    >>> _leaps(14, 18, 10, 15), _leaps(14, 18, 10, 16), _leaps(13, 17, 10, 15)
+    (True, False, False)
+    >>> _leaps((1 << 20) + 11, (1 << 20) + 12, 10, 15)
+    True
+    """
+    room = Range(following, bound - 1 - (last - first))
+    if first <= following or not room:
+        return False
+    if first - following >= _ABSURD_LEAP:
+        return True
+    if first - following < _RARE_LEAP:
+        return room.first == room.last and (first ^ following).bit_count() == 1
+    return any(first & bit and first - bit in range(room.first, room.last + 1) for bit in _BITS)
 
 
 @cache

@@ -35,12 +35,22 @@ class OffsetOrder:
         path: of the log.
         between: the offsets between what is read before these and behind them, if it is known.
         base: the offset in a segment's name, before which it may begin.
+        is_inside: whether others of its segment may lie before the first batch, but not before
+            `between`.
     """
 
-    def __init__(self, path: str | None, between: Range = ALL, base: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | None,
+        between: Range = ALL,
+        base: int | None = None,
+        *,
+        is_inside: bool = False,
+    ) -> None:
         self._path = path
         first = None if between.first == MIN_INT64 else between.first
         self._is_by_name = first is None and base is not None
+        self._is_inside = is_inside
         self._base = base  # until the first batch has been compared with it
         first = base if first is None else first
         self._last = None if first is None else first - 1
@@ -50,7 +60,10 @@ class OffsetOrder:
     @classmethod
     def from_position(cls, path: str, between: Range, position: int) -> OffsetOrder:
         """The order in a log from a position on: only at its beginning does its name tell."""
-        return cls(path, between, None if position else parse_log_path(path).base_offset)
+        base = parse_log_path(path).base_offset
+        if not position:
+            return cls(path, between, base)
+        return cls(path, between, is_inside=base is None or between.first <= base)
 
     @property
     def is_bounded(self) -> bool:
@@ -109,6 +122,8 @@ class OffsetOrder:
         if self._last_batch is None:
             if self._is_by_name and last is not None and firsts[0] <= last:
                 last = None  # the segment begins before the offset in its name
+            elif self._is_inside and last is not None and firsts[0] > last + 1:
+                last = None  # other batches may lie between them
         elif not self._last_batch.is_valid(content)[0]:
             last = None
         known = [batches]

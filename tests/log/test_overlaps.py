@@ -93,6 +93,7 @@ def test_every_reader_returns_what_a_consumer_gets(
 LEAPS: dict[str, tuple[list[Batch], int, int]] = {
     "the only batch": ([Batch(5, (0, 1, 2, 3, 4, 5), 6)], 7, 11),
     "the last batch": ([Batch(5, (0, 1), 2), Batch(7, (0, 1, 2, 3), 4)], 15, 11),
+    "far behind a gap": ([Batch(5, (0, 1), 2), Batch(8, (0,), 1)], 8 + (1 << 21), 11),
     "the last of many": ([Batch(5 + n, (0,), 1) for n in range(8)], 28, 13),
 }
 
@@ -117,7 +118,7 @@ def test_a_segment_that_overlaps_only_by_a_wrong_bit_is_damaged(
     path.write_bytes(content[:position] + wrong.to_bytes(8, "big") + content[position + 8 :])
     finish(folder)
     logs, wanted = str(tmp_path / "logs"), consumed(sound)
-    place = f"which end at {begin - 1} and begin at {bound}"
+    place = f"which end at {[4, *(one.last for one in batches[:-1])][-1]} and begin at {bound}"
     with pytest.raises(CorruptRecordError, match=place):
         rows_of(logs)
     assert pairs(rows_of(logs, mode="DROPMALFORMED")) == wanted
