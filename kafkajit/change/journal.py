@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
@@ -125,6 +126,7 @@ class Journal:
         names.update(name for stage in self.stages for name in (*stage.names, *stage.gone))
         inside = set()
         for name in sorted(names):
+            os.fsencode(name)  # another error of values
             around, slash, file = name.rpartition("/")
             is_inside = not slash or (
                 "/" not in around and partition_of(Path(around)).topic is not None
@@ -132,6 +134,13 @@ class Journal:
             if not is_inside or file in ("", ".", "..") or "\0" in name:
                 raise ValueError(f"it names {name!r}, which is not a file of a log.dirs folder")
             inside.add(root / around)
+        for stage in self.stages:
+            strange = sorted({*stage.names} - self.new.keys()) if stage.kind != OUT else []
+            if strange:
+                raise ValueError(f"it brings {strange[0]!r}, of which it has no new file")
+            are_logs = all(map(is_log, stage.gone)) and any(map(is_log, stage.names))
+            if stage.kind not in (IN, OUT, SWAP) or (stage.kind == SWAP and not are_logs):
+                raise ValueError("it has a stage that no change has")
         for there in sorted(inside):
             check_link(there)
             # Root takes each step as the owner of its folder, who need not be the journal's.

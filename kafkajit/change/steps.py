@@ -126,7 +126,12 @@ def tidy(left: Path) -> None:
         return
     if left.name == DONE and (left / "old").exists():
         kept = Journal.read(left / JOURNAL).kept
-        assert kept is not None, "only files to keep are linked"
+        if kept is None:
+            raise KafkaJitError(
+                "a change that keeps nothing has left files in old/: take what you need, and "
+                "remove the folder",
+                path=str(left),
+            )
         disk.rename(left / "old", left.with_name(kept))
         sync(left.parent)
     disk.remove_tree(left, ignore_errors=True)
@@ -223,11 +228,14 @@ def _check_untouched(journal: Journal, ready: Path) -> None:
     named |= journal.live.keys()
     folders = {name.rpartition("/")[0] for name in named} - {""}
     named |= {name for folder in folders for name in logs_in(root / folder)}
+    linked = {name for stage in journal.stages if stage.kind == SWAP for name in stage.names}
     for name in sorted(named):
         staged, live = ready / "new" / name, identity(root / name)
         before, new = journal.live.get(name), journal.new.get(name)
         if staged.exists():
             is_untouched = live in (before, new)
+        elif name in linked:
+            is_untouched = False
         elif new is not None:
             is_untouched = new in (live, identity(root / f"{name}.swap"))
         else:

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from kafkajit.places.uri import uri_of
 from kafkajit.system import disk
-from kafkajit.system.acting import reading_for
+from kafkajit.system.acting import owner_of, reading_for
 from kafkajit.system.new_file import NewFile
 
 
@@ -45,6 +45,8 @@ def destination(path: str | None, *, force: bool) -> Iterator[IO[bytes]]:
         kind = None
     if kind is not None and stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, "name a file in this folder", path)
+    if kind is not None and stat.S_ISFIFO(kind) and owner_of(target.parent) is not None:
+        raise FileExistsError(f"{path} is a FIFO in another user's folder: name another file")
     if kind is not None and not stat.S_ISREG(kind):
         with disk.open_stream(target) as out:
             yield out

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from kafkajit.system.acting import opening
 from kafkajit.system.memory_map import PAGE, Map, give_back, map_file, reserve
+from kafkajit.system.open_path import open_path
 
 logger = logging.getLogger("kafkajit")
 
@@ -199,7 +200,7 @@ def open_descriptor(path: str) -> int:
     _check_mode(path, os.stat(path).st_mode)  # noqa: PTH116 - a stream's trigger opens thousands
     # O_NONBLOCK: do not wait even if a FIFO has taken the file's place since.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    opened = opening(path, os.open, path, flags)
+    opened = opening(path, open_path, path, flags)
     try:
         _check_mode(path, os.fstat(opened).st_mode)
     except BaseException:
@@ -212,7 +213,10 @@ def read_small(path: Path | str) -> bytes:
     """Read a file that lies beside a log; a sparse one may claim to have terabytes."""
     with open_file(path) as file:
         _check_small(os.fstat(file.fileno()).st_size, os.fspath(path))
-        return file.read()
+        content = file.read()
+        if content is None:  # as /proc/kmsg, which claims to be a file
+            raise OSError(errno.EAGAIN, "it has nothing to read yet", os.fspath(path))
+        return content
 
 
 def _check_small(size: int, path: str) -> None:

@@ -44,6 +44,9 @@ _SETGROUPS = {"x86_64": 116, "aarch64": 159}
 # How many blocks read for each user; a reader may have threads of its own.
 _readers: Counter[int] = Counter()
 _guard = threading.Lock()
+_thread_of = threading.local()  # the user that a thread acts as
+# The header of capset for this thread, and 2 times 3 words without any capability.
+_CAPABILITIES = (0x20080522, 0)
 
 
 class Owner(NamedTuple):
@@ -100,6 +103,7 @@ def acting_as(owner: Owner | None, function: Callable[..., T], *given: Any) -> T
     def run() -> None:
         try:
             _become(owner)
+            _thread_of.user = owner.user
             done.append(function(*given))
         except BaseException as error:
             failed.append(error)
@@ -113,6 +117,7 @@ def acting_as(owner: Owner | None, function: Callable[..., T], *given: Any) -> T
         try:
             run()
         finally:
+            _thread_of.user = None
             _be_root_again()
     if not failed:
         return done[0]
@@ -125,6 +130,11 @@ def acting_as(owner: Owner | None, function: Callable[..., T], *given: Any) -> T
             error.filename,
         ) from None
     raise error
+
+
+def is_acting() -> bool:
+    """Whether this thread acts as another user."""
+    return getattr(_thread_of, "user", None) is not None
 
 
 @contextmanager
@@ -211,6 +221,9 @@ def _become(owner: Owner) -> None:
             f"root cannot act here as user {owner.user}, who owns the folder (no CAP_SETUID or "
             "CAP_SETGID): run kafkajit as that user",
         )
+    # Those over files are gone. With the others a user would see, for one, others' processes.
+    header = (ctypes.c_uint32 * len(_CAPABILITIES))(*_CAPABILITIES)
+    system.capset(header, (ctypes.c_uint32 * 6)())
 
 
 def _be_root_again() -> None:

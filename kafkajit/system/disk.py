@@ -12,19 +12,25 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from kafkajit.system.acting import acting_as, as_owner_of, owner_now
 from kafkajit.system.new_file import NewFile, rename_to_new
+from kafkajit.system.open_path import open_path
 
 _Path = str | os.PathLike[str]
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
-_WRITE = os.O_RDWR | _NO_LINK | _BINARY
+# A FIFO that has taken the file's place would be waited for.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_WRITE = os.O_RDWR | _NO_LINK | _NO_WAIT | _BINARY
+# A folder is opened only for its place.
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 
 
 def create(path: _Path, *, buffering: int = -1) -> BinaryIO:
@@ -60,13 +66,13 @@ def open_to_change(path: _Path) -> BinaryIO:
 
 def open_to_copy(path: _Path) -> BinaryIO:
     """Open a file whose bytes go into another file of the same owner."""
-    opened = _opened(path, os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0))
+    opened = _opened(path, os.O_RDONLY | _BINARY | _NO_WAIT)
     return os.fdopen(opened, "rb")
 
 
 def open_stream(path: _Path) -> BinaryIO:
     """Open a pipe or a device to write to; a link may lead there, as /dev/stdout does."""
-    return os.fdopen(as_owner_of(_around(path), os.open, path, os.O_WRONLY | _BINARY), "wb")
+    return os.fdopen(as_owner_of(_around(path), open_path, path, os.O_WRONLY | _BINARY), "wb")
 
 
 def write(path: _Path, content: Any) -> None:
@@ -77,7 +83,11 @@ def write(path: _Path, content: Any) -> None:
 
 def make_folder(path: _Path, mode: int = 0o777, *, exist_ok: bool = False) -> None:
     """Create a folder."""
-    as_owner_of(_around(path), lambda: Path(path).mkdir(mode, exist_ok=exist_ok))
+    try:
+        _at(path, lambda name, folder: os.mkdir(name, mode, dir_fd=folder))
+    except FileExistsError:
+        if not exist_ok or not os.path.isdir(path):  # noqa: PTH112  str and Path alike
+            raise
 
 
 def make_folders(path: _Path) -> list[Path]:
@@ -120,33 +130,39 @@ def link(old: _Path, new: _Path) -> None:
 def remove(path: _Path, *, missing_ok: bool = False) -> None:
     """Remove a file."""
     with suppress(*([FileNotFoundError] if missing_ok else [])):
-        as_owner_of(_around(path), os.unlink, path)
+        _at(path, lambda name, folder: os.unlink(name, dir_fd=folder))
 
 
 def remove_folder(path: _Path) -> None:
     """Remove an empty folder."""
-    as_owner_of(_around(path), os.rmdir, path)
+    _at(path, lambda name, folder: os.rmdir(name, dir_fd=folder))
 
 
 def remove_tree(path: _Path, *, ignore_errors: bool = False) -> None:
     """Remove a folder and all that is in it."""
     with suppress(*([OSError] if ignore_errors else [])):
-        as_owner_of(_around(path), lambda: shutil.rmtree(path, ignore_errors=ignore_errors))
+        try:
+            _at(path, partial(_remove_tree, ignore_errors=ignore_errors))
+        except RecursionError:
+            raise OSError(errno.ELOOP, "its folders are too deep to remove", path) from None
 
 
 def set_times(path: _Path, *, ns: tuple[int, int]) -> None:
     """Set the times at which a file was read and written."""
-    as_owner_of(_around(path), lambda: os.utime(path, ns=ns))
+    _at(path, lambda name, folder: os.utime(name, ns=ns, dir_fd=folder))
 
 
 def set_owner(path: _Path, user: int, group: int) -> None:
     """Give a file to a user and a group, as far as the owner of its folder may."""
-    as_owner_of(_around(path), lambda: os.chown(path, user, group, follow_symlinks=False))
+    _at(
+        path,
+        lambda name, folder: os.chown(name, user, group, dir_fd=folder, follow_symlinks=False),
+    )
 
 
 def set_mode(path: _Path, mode: int) -> None:
     """Set the permissions of a file."""
-    as_owner_of(_around(path), os.chmod, path, mode)
+    _at(path, lambda name, folder: os.chmod(name, mode, dir_fd=folder))
 
 
 def _is_roots_file(path: _Path) -> bool:
@@ -170,11 +186,70 @@ def _copy(old: _Path, new: _Path, *, replaces: bool) -> None:
 def _from_one_to_another(function: Callable[..., None], old: _Path, new: _Path) -> None:
     """Act as the owner of the folder to which a file goes or, if that is root's, of the other."""
     owner = owner_now(_around(new))
-    acting_as(owner_now(_around(old)) if owner is None else owner, function, old, new)
+    owner = owner_now(_around(old)) if owner is None else owner
+    if owner is None:
+        function(old, new)
+        return
+
+    def act() -> None:
+        with _folder_of(old) as source, _folder_of(new) as target:
+            names = _name(old), _name(new)
+            function(*names, src_dir_fd=source, dst_dir_fd=target)
+
+    acting_as(owner, _naming(act, old))
+
+
+def _at(path: _Path, function: Callable[[_Path, int | None], None]) -> None:
+    """Call a function with a path or, as the owner of its folder, with a name in that folder."""
+    owner = owner_now(_around(path))
+    if owner is None:
+        function(path, None)
+        return
+
+    def act() -> None:
+        with _folder_of(path) as folder:
+            function(_name(path), folder)
+
+    acting_as(owner, _naming(act, path))
+
+
+@contextmanager
+def _folder_of(path: _Path) -> Iterator[int]:
+    folder = open_path(_around(path), _FOLDER)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _naming(act: Callable[[], None], path: _Path) -> Callable[[], None]:
+    """The same, with the whole path in its errors."""
+
+    def named() -> None:
+        try:
+            act()
+        except OSError as error:
+            if error.errno is not None:
+                error.filename, error.filename2 = os.fspath(path), None
+            raise
+
+    return named
+
+
+def _remove_tree(name: _Path, folder: int | None, *, ignore_errors: bool) -> None:
+    shutil.rmtree(name, ignore_errors=ignore_errors, dir_fd=folder)
 
 
 def _opened(path: _Path, flags: int, mode: int = 0o666) -> int:
-    return as_owner_of(_around(path), os.open, path, flags, mode)
+    opened = as_owner_of(_around(path), open_path, path, flags, mode)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "it is not a file", os.fspath(path))
+    return opened
+
+
+def _name(path: _Path) -> str:
+    return os.path.basename(os.path.abspath(path))  # noqa: PTH100, PTH119
 
 
 def _around(path: _Path) -> str:

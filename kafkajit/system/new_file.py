@@ -17,6 +17,7 @@ from typing import IO
 
 from kafkajit.system.acting import as_owner_of
 from kafkajit.system.durable import sync_opened
+from kafkajit.system.open_path import open_path
 
 PREFIX = ".kafkajit-"  # of the names until then
 # What a file system without hard links answers.
@@ -85,8 +86,8 @@ class NewFile:
 
     def _open(self) -> None:
         if _HAS_HANDLES:
-            self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        self._opened = os.open(self._at(self._begun), _NEW, self._mode, dir_fd=self._folder)
+            self._folder = open_path(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        self._opened = open_path(self._at(self._begun), _NEW, self._mode, folder=self._folder)
 
     def _remove_begun(self) -> None:
         os.unlink(self._at(self._begun), dir_fd=self._folder)
@@ -96,7 +97,7 @@ class NewFile:
         if self._replaces:
             os.replace(begun, final, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         else:
-            rename_to_new(begun, final, folder=self._folder)
+            rename_to_new(begun, final, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         if self._folder is not None:
             sync_opened(self._folder)
 
@@ -115,23 +116,28 @@ class NewFile:
 
 
 def rename_to_new(
-    old: str | os.PathLike[str], new: str | os.PathLike[str], *, folder: int | None = None
+    old: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    *,
+    src_dir_fd: int | None = None,
+    dst_dir_fd: int | None = None,
 ) -> None:
     """Rename a file to a name that no file has; a file that has it is a FileExistsError.
 
     Args:
         old: the present name.
         new: the new name.
-        folder: an open folder that has both, if they are not whole paths.
+        src_dir_fd: the open folder that has the old name, if that is not a whole path.
+        dst_dir_fd: the one that has the new name.
     """
     try:
-        os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+        os.link(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
         with suppress(FileNotFoundError):
-            os.lstat(new, dir_fd=folder)
+            os.lstat(new, dir_fd=dst_dir_fd)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new)) from None
-        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
         return
-    os.unlink(old, dir_fd=folder)
+    os.unlink(old, dir_fd=src_dir_fd)

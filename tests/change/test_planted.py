@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from changes import SCENARIOS, A, B, Files, files, just_committed, live, place
 import kafkajit
 from kafkajit.change.change import Change
 from kafkajit.change.files import check_link
-from kafkajit.change.journal import DONE, JOURNAL, READY
+from kafkajit.change.journal import DONE, JOURNAL, READY, STAGED
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.steps import resume
 from kafkajit.errors import KafkaJitError
@@ -97,6 +98,15 @@ PLANTED: dict[str, tuple[Plant, str]] = {
     ),
     "kept": (journal_with(lambda fields: fields.update(kept="../../victim/b")), "would keep files"),
     "home": (journal_with(lambda fields: fields.update(home=B)), f"a change of '{B}'"),
+    "a swap of nothing": (stage("swap"), "it has a stage that no change has"),
+    "a swap without logs": (
+        stage("swap", f"{A}/{LOG}", gone=(f"{A}/no_suffix",)),
+        "it has a stage that|of which it has no new file",
+    ),
+    "another kind": (stage("at", "a"), "of which it has no new file"),
+    "no kind": (stage("at"), "it has a stage that no change has"),
+    "without a new file": (stage("in", f"{A}/other"), f"brings '{A}/other'"),
+    "no name of a file": (stage("in", f"{A}/\ud800"), "surrogates not allowed"),
     "numbers": (journal_with(lambda fields: fields.update(stages=[7])), "cannot be read"),
     "not an object": (content("[]"), "cannot be read"),
     "deep": (content("[" * 100_000), "cannot be read"),
@@ -266,3 +276,28 @@ def test_a_guard_is_not_written_through_a_link(memory: Path) -> None:
     guard.unlink()
     resume(root)
     assert live(root) == files(SCENARIOS["append over an empty active segment"], after=True)
+
+
+def test_files_of_a_change_that_keeps_nothing_stop_their_partition_alone(log_dirs: Path) -> None:
+    done = (log_dirs / A / READY).rename(log_dirs / A / DONE)
+    (done / "old").mkdir(exist_ok=True)
+    journal_with(lambda fields: fields.update(kept=None))(done)
+    refused: list[Path] = []
+    assert resume(log_dirs, lambda folder, _: refused.append(folder)) == []
+    assert refused == [log_dirs / A]
+
+
+def test_folders_that_are_too_deep_to_remove_stop_their_partition_alone(log_dirs: Path) -> None:
+    (log_dirs / A / READY).rename(log_dirs / "elsewhere")
+    deep = log_dirs / A / STAGED
+    opened = os.open(log_dirs / A, os.O_RDONLY)
+    for name in (STAGED, *["a"] * 3000):
+        os.mkdir(name, dir_fd=opened)
+        inner = os.open(name, os.O_RDONLY, dir_fd=opened)
+        os.close(opened)
+        opened = inner
+    os.close(opened)
+    try:
+        assert resume(log_dirs) == []
+    finally:
+        subprocess.run(["rm", "-rf", deep], check=True)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from exporting import append, records_in
+from pyarrow.fs import LocalFileSystem
 
 import kafkajit
 from kafkajit.produce.inputs.input_files import input_files
+from kafkajit.produce.inputs.opened import opened_file, opened_stream
 
 LINE = '{"topic":"t","partition":0,"value":"v"}\n'
 
@@ -122,6 +124,18 @@ def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     assert found(tmp_path) == (["a.jsonl"], ["b.jsonl", "c.jsonl"])
     with pytest.raises((ValueError, OSError), match=r"b\.jsonl"):
         input_files(str(tmp_path / "b.jsonl"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no FIFOs")
+def test_a_fifo_that_takes_a_files_place_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(LINE)
+    with opened_stream(LocalFileSystem(), str(tmp_path / "a.jsonl")) as file:
+        assert file.read() == LINE.encode()
+    (tmp_path / "a.jsonl").unlink()
+    os.mkfifo(tmp_path / "a.jsonl")
+    for opened in (opened_stream, opened_file):
+        with pytest.raises(OSError, match=r"a\.jsonl is a FIFO"):
+            opened(LocalFileSystem(), str(tmp_path / "a.jsonl"))
 
 
 def test_links_do_not_repeat_files(tmp_path: Path) -> None:

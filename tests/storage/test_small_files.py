@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corpus import run_python
 
+from kafkajit.storage import source
 from kafkajit.storage.source import SAMPLE_LOGS
 
 NAMES = [
@@ -40,3 +43,19 @@ def test_a_sparse_file_beside_a_log_is_an_error_or_left_unread(
     assert int(most) < 1 << 20  # KiB
     named = "8,589,934,592 bytes, more than a file that Kafka keeps beside a log"
     assert lines[-1] == "nothing" or named in "\n".join(lines)
+
+
+def test_a_file_that_has_nothing_to_read_yet_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of the kernel's files claim to be regular ones."""
+    path = tmp_path / "a"
+    path.write_bytes(b"x")
+
+    class Waiting(io.FileIO):
+        def read(self, _: int | None = -1, /) -> Any:
+            return None
+
+    monkeypatch.setattr(source, "open_file", lambda path: Waiting(path))
+    with pytest.raises(OSError, match="nothing to read yet"):
+        source.read_small(path)

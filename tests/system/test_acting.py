@@ -23,7 +23,16 @@ from kafkajit.change.journal import JOURNAL, READY
 from kafkajit.cli import main
 from kafkajit.storage.source import SAMPLE_LOGS
 from kafkajit.system import disk
-from kafkajit.system.acting import Owner, acting_as, as_owner_of, owner_of
+from kafkajit.system.acting import (
+    Owner,
+    acting_as,
+    as_owner_of,
+    opening,
+    owner_of,
+    reading_for,
+)
+from kafkajit.system.new_file import NewFile
+from kafkajit.system.open_path import open_path
 
 SECRET = b"root's"
 LOG = log_name(0)
@@ -137,6 +146,59 @@ def test_a_signal_does_not_leave_root_as_another_user(places: Places) -> None:
         signal.signal(signal.SIGALRM, before)
         gc.enable()
     assert owners(places.home) == {NOBODY}
+
+
+@pytest.mark.parametrize("name", ["cwd", "root", "fd"])
+def test_links_below_proc_lead_nowhere_in_another_users_folder(
+    name: str, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may read a file if they find the way to it, and root's process is on the way."""
+    inside = places.root / "inside"
+    inside.mkdir(mode=0o777)
+    inside.chmod(0o777)
+    (inside / "a.csv").write_text("value\nsecret\n")
+    (inside / "a.csv").chmod(0o666)
+    monkeypatch.chdir(inside)
+    opened = os.open(inside, os.O_RDONLY)
+    way = {"cwd": "cwd", "root": f"root{inside}", "fd": f"fd/{opened}"}[name]
+    link = places.link("link", Path("/proc/self") / way)
+    try:
+        for act in (
+            lambda: disk.write(link / "a.csv", b"x"),
+            lambda: disk.remove(link / "a.csv"),
+            lambda: disk.rename(link / "a.csv", link / "b.csv"),
+            lambda: disk.rename(link / "a.csv", places.home / "b.csv"),
+            lambda: disk.make_folder(link / "b"),
+            lambda: disk.remove_tree(link),
+            lambda: disk.set_mode(link / "a.csv", 0o600),
+            lambda: NewFile(link / "b.csv", replaces=True).__enter__(),
+        ):
+            with pytest.raises(OSError, match=r"symbolic link|Permission|Not a directory"):
+                act()
+        places.link("in/a.csv", Path("/proc/self") / way / "a.csv")
+        target = places.home / "kafka"
+        words = ["--topic", "t", "--partitions", "1", "--new-offsets", "--apply"]
+        assert main(["import", str(places.home / "in"), str(target), *words]) == 1
+        assert not (target / "t-0").exists()
+    finally:
+        os.close(opened)
+    assert [path.name for path in inside.iterdir()] == ["a.csv"]
+    assert (inside / "a.csv").read_text() == "value\nsecret\n"
+
+
+def test_root_has_no_other_rights_either_while_it_acts(places: Places) -> None:
+    def rights() -> list[str]:
+        lines = Path("/proc/thread-self/status").read_text().splitlines()
+        return [line.split()[1] for line in lines if line.startswith(("CapEff", "CapPrm"))]
+
+    assert as_owner_of(places.home, rights) == ["0" * 16] * 2
+    assert rights() != ["0" * 16] * 2
+
+
+def test_nothing_of_proc_is_read_for_another_user(places: Places) -> None:
+    link = places.link("maps", Path("/proc/self/maps"))
+    with reading_for(places.home), pytest.raises(PermissionError, match="leads into /proc"):
+        opening(link, open_path, link, os.O_RDONLY)
 
 
 def test_a_journal_of_the_owner_of_a_partition_changes_no_other_owners_files(
@@ -304,3 +366,12 @@ def test_a_plan_does_not_read_what_links_lead_to(
     places.link(f"orders-0/{log_name(1)}", places.root / "orders-0" / LOG)
     assert main(["repair", "--apply", str(places.home / "orders-0")]) == 1
     assert "Permission denied" in capsys.readouterr().err
+
+
+def test_a_fifo_in_another_users_folder_is_not_waited_for(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = places.home / "a.html"
+    os.mkfifo(pipe)
+    assert main(["report", "sample:", "-o", str(pipe)]) == 1
+    assert "is a FIFO in another user's folder" in capsys.readouterr().err
