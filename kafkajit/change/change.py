@@ -68,6 +68,7 @@ from kafkajit.format.log_path import (
     is_segment_file,
 )
 from kafkajit.system import disk
+from kafkajit.system.acting import changing_for
 from kafkajit.system.durable import sync, sync_all
 
 # A file by which a broker decides which files of a change it removes, if it starts in between.
@@ -174,6 +175,10 @@ class Change:
         if not self._new and not self._removed:
             self.abort()
             return None
+        with changing_for(self.folder):
+            return self._committed(keep=keep)
+
+    def _committed(self, *, keep: bool) -> Path | None:
         self._take_along()
         self._check()
         live = self._live()
@@ -253,10 +258,10 @@ class Change:
                 raise IsADirectoryError(errno.EISDIR, "a folder has a file's name", str(live))
         device = self.folder.stat().st_dev
         if (self._root / CLEAN_SHUTDOWN).exists():
-            _check_access(self._root)
+            disk.check_writable(self._root)
         for folder in self._folders():
             there = folder if folder.exists() else self._root
-            _check_access(there)
+            disk.check_writable(there)
             if there.stat().st_dev != device:
                 raise OSError(errno.EXDEV, f"on another file system than {self.folder}", str(there))
             for path in sorted(there.glob(f"*{SWAP_SUFFIX}")):
@@ -325,8 +330,3 @@ class Change:
 
     def _partitions(self) -> list[Path]:
         return [folder for folder in self._folders() if folder != self._root]
-
-
-def _check_access(folder: Path) -> None:
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, "no permission to change this folder", str(folder))

@@ -143,8 +143,10 @@ class Journal:
                 raise ValueError("it has a stage that no change has")
         for there in sorted(inside):
             check_link(there)
-            # Root takes each step as the owner of its folder, who need not be the journal's.
-            is_anothers = there.exists() and owner_of(there) != owner_of(home)
+            # Root takes each step as the owner of its folder, who need not be the journal's. In a
+            # log.dirs folder of its own it is the partition's owner, too.
+            owners = (owner_of(home), *([None] if there == root else []))
+            is_anothers = there.exists() and owner_of(there) not in owners
             if is_anothers and folder.lstat().st_uid != 0:
                 raise ValueError(f"{there} has another owner than {home}")
         staged = folder / "new"

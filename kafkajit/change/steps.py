@@ -39,6 +39,7 @@ from kafkajit.change.journal import (
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import INDEX_SUFFIXES
 from kafkajit.system import disk
+from kafkajit.system.acting import changing_for
 from kafkajit.system.durable import sync, sync_around
 
 # The name of .kafka_cleanshutdown while a change is carried out.
@@ -94,7 +95,8 @@ def finish(folder: Path) -> str | None:
         return None
     journal = Journal.read(ready / JOURNAL)
     _check_untouched(journal, ready)
-    carry_out(journal, ready)
+    with changing_for(folder):
+        carry_out(journal, ready)
     return journal.what
 
 

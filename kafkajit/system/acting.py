@@ -88,7 +88,27 @@ def as_owner_of(folder: str | os.PathLike[str], function: Callable[..., T], *giv
         FileNotFoundError: there is no such folder. One that comes now may lead anywhere.
         PermissionError: the owner may not do that, or the system does not let root act.
     """
-    return acting_as(owner_now(folder), function, *given)
+    return acting_as(actor_in(folder), function, *given)
+
+
+def actor_in(folder: str | os.PathLike[str]) -> Owner | None:
+    """The user as whom a folder is changed now; None for this process's own."""
+    owner = owner_now(folder)
+    return getattr(_thread_of, "instead", None) if owner is None else owner
+
+
+@contextmanager
+def changing_for(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Change what belongs to a folder and lies elsewhere as the owner of the folder, too.
+
+    In this block root changes its own folders as that user, who may have written what is done.
+    """
+    before = getattr(_thread_of, "instead", None)
+    _thread_of.instead = owner_now(folder)
+    try:
+        yield
+    finally:
+        _thread_of.instead = before
 
 
 def acting_as(owner: Owner | None, function: Callable[..., T], *given: Any) -> T:

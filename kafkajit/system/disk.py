@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from kafkajit.system.acting import acting_as, as_owner_of, owner_now
+from kafkajit.system.acting import acting_as, actor_in, as_owner_of
 from kafkajit.system.new_file import NewFile, rename_to_new
 from kafkajit.system.open_path import open_path
 
@@ -165,9 +165,20 @@ def set_mode(path: _Path, mode: int) -> None:
     _at(path, lambda name, folder: os.chmod(name, mode, dir_fd=folder))
 
 
+def check_writable(folder: _Path) -> None:
+    """Raise if files cannot be made and removed in a folder."""
+    by_file_user = os.access in os.supports_effective_ids
+    may = partial(os.access, folder, os.W_OK | os.X_OK, effective_ids=by_file_user)
+    actor = actor_in(folder)
+    if not acting_as(actor, may):
+        who = "" if actor is None else f" for user {actor.user}, as whom root changes the log"
+        what = f"no permission to change this folder{who}"
+        raise PermissionError(errno.EACCES, what, os.fspath(folder))
+
+
 def _is_roots_file(path: _Path) -> bool:
     """Whether root has a file at a place that no other user decides about."""
-    return owner_now(_around(path)) is None and stat.S_ISREG(os.lstat(path).st_mode)
+    return actor_in(_around(path)) is None and stat.S_ISREG(os.lstat(path).st_mode)
 
 
 def _copy(old: _Path, new: _Path, *, replaces: bool) -> None:
@@ -185,8 +196,8 @@ def _copy(old: _Path, new: _Path, *, replaces: bool) -> None:
 
 def _from_one_to_another(function: Callable[..., None], old: _Path, new: _Path) -> None:
     """Act as the owner of the folder to which a file goes or, if that is root's, of the other."""
-    owner = owner_now(_around(new))
-    owner = owner_now(_around(old)) if owner is None else owner
+    owner = actor_in(_around(new))
+    owner = actor_in(_around(old)) if owner is None else owner
     if owner is None:
         function(old, new)
         return
@@ -201,7 +212,7 @@ def _from_one_to_another(function: Callable[..., None], old: _Path, new: _Path) 
 
 def _at(path: _Path, function: Callable[[_Path, int | None], None]) -> None:
     """Call a function with a path or, as the owner of its folder, with a name in that folder."""
-    owner = owner_now(_around(path))
+    owner = actor_in(_around(path))
     if owner is None:
         function(path, None)
         return

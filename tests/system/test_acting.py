@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from needs import need_root
-from partitions import data, log_name, make_partition
+from partitions import data, files_in, log_name, make_partition
 from strangers import NOBODY, folder_that_others_enter
 
 import kafkajit
@@ -375,3 +375,43 @@ def test_a_fifo_in_another_users_folder_is_not_waited_for(
     os.mkfifo(pipe)
     assert main(["report", "sample:", "-o", str(pipe)]) == 1
     assert "is a FIFO in another user's folder" in capsys.readouterr().err
+
+
+# The modes of root's log.dirs folder, with the group of the partition's owner, and of its
+# checkpoint: whether the owner may change both.
+LAYOUTS = [
+    (0o775, 0o644, True),
+    (0o755, 0o644, False),
+    (0o755, 0o600, False),
+    (0o775, 0o600, False),
+]
+
+
+@pytest.mark.parametrize(("of_folder", "of_checkpoint", "may"), LAYOUTS)
+def test_the_owner_of_a_partition_changes_checkpoints_in_roots_folder_or_nobody_does(
+    of_folder: int, of_checkpoint: int, may: bool, places: Places
+) -> None:
+    logs = places.root.parent / "logs"
+    logs.mkdir()
+    os.chown(logs, 0, NOBODY)
+    logs.chmod(of_folder)
+    log = logs / "orders-0"
+    shutil.copytree(SAMPLE_LOGS / "orders-0", log)
+    for path in (log, *log.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    checkpoint = logs / "log-start-offset-checkpoint"
+    text = "0\n1\nother 0 1234567\n"
+    checkpoint.write_text(text)
+    checkpoint.chmod(of_checkpoint)
+    before = files_in(log)
+    words = ["retain", str(log), "--log-start-offset", "4", "--apply"]
+    assert main(words) == (0 if may else 1)
+    assert not (log / READY).exists()
+    assert owners(log) == {NOBODY}
+    if may:
+        assert checkpoint.read_text().endswith("orders 0 4\n")
+        assert checkpoint.stat().st_uid == NOBODY
+    else:
+        assert files_in(log) == before
+        assert checkpoint.read_text() == text
+    assert main(["repair", str(log), "--apply"]) == 0
