@@ -12,6 +12,7 @@ Time = int | str | datetime
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WITH_UNIT = re.compile(r"(?P<digits>[0-9]{1,19})(?P<unit>ms|s)")
+_DAY_WITH_ZONE = re.compile(r"(?P<day>\d{4}-\d\d-\d\d)(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)")
 # A smaller number without a unit may be meant in seconds: as milliseconds it is a time before March
 # 1973, as seconds one before the year 5138. No log of Kafka's is as old as that.
 _LEAST_BARE = 10**11
@@ -33,11 +34,27 @@ def milliseconds(text: str, *, is_now: bool = False) -> int:
     if re.fullmatch(r"[0-9]+", stripped) and int(stripped) <= MAX_INT64:
         return int(stripped)
     try:
-        return of_datetime(datetime.fromisoformat(stripped), is_now=is_now)
+        return of_datetime(_datetime_of(stripped), is_now=is_now)
     except ValueError:
         raise ValueError(
             f"{text!r} is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
         ) from None
+
+
+def _datetime_of(text: str) -> datetime:
+    """A datetime; a date may have a zone, as those of XML and Java have.
+
+    >>> _datetime_of("2025-11-05+02:00").isoformat()
+    '2025-11-05T00:00:00+02:00'
+    """
+    day = _DAY_WITH_ZONE.fullmatch(text)
+    if day is not None:
+        return datetime.fromisoformat(f"{day['day']}T00:00{day['zone']}")
+    found = datetime.fromisoformat(text)
+    # Python takes any character between the day and the time.
+    if len(text) > len("2025-11-05") and not re.search("[Tt ]", text):
+        raise ValueError(text)
+    return found
 
 
 def option_time(text: str, *, is_now: bool = False) -> int:

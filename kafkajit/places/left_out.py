@@ -16,8 +16,12 @@ from kafkajit.storage.stored_file import StoredFile
 
 # Compressed backups of segments. kafkajit does not read them.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
-# Copies that people and programs make of segments: `00000000000000000004 (1).log`, `4.log.bak`.
-_COPY = re.compile(r".*\d.*\.log(?:\.(?:bak|copy|old|orig|save|\d+)|~)?|.*copy.*\.log")
+# Copies that people and programs make of segments, or are making: `00000000000000000004 (1).log`,
+# `4.LOG`, `4.log.bak`, `.4.log.Zk3a0Q`.
+_COPY = re.compile(r"(?i:.*\d.*\.log(?:[.~_-].*)?|.*copy.*\.log)")
+_OFFSET = re.compile(r"\d{20}")
+# What a broker itself makes of one.
+_ON_ITS_WAY = re.compile(r"\d{20}\.log\.(?:deleted|cleaned|swap)")
 # The files that a broker keeps beside segments.
 _BESIDE = re.compile(
     r"\d{20}\.(?:index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"
@@ -41,7 +45,7 @@ def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator
     copies = sorted(
         path
         for path, file in files.items()
-        if path not in read and file.folder in places and _is_copy(file)
+        if path not in read and _is_copy(file) and (file.folder in places or _is_all_of(file))
     )
     if copies:
         yield _left_out(copies, "not read, the name of a segment is 20 digits and .log")
@@ -68,15 +72,30 @@ def without_segments(
     found: dict[str, list[str]] = {}
     for path, file in sorted(files.items()):
         folder = path.rpartition("/")[0]
-        is_partition = PARTITION.fullmatch(folder.rpartition("/")[2])
-        if folder not in places and is_partition and _BESIDE.fullmatch(file.name):
+        if folder not in places and _is_partition(file) and _BESIDE.fullmatch(file.name):
             found.setdefault(folder, []).append(file.name)
     return found
 
 
+def _is_partition(file: StoredFile) -> bool:
+    """Whether the folder of a file is a partition's by its name."""
+    return PARTITION.fullmatch(file.folder.rpartition("/")[2]) is not None
+
+
+def _is_all_of(file: StoredFile) -> bool:
+    """Whether a copy of a segment may be all that is left of a partition.
+
+    A log.dirs folder, such as kafka-logs-1, has programs' logs, such as broker1.log.
+    """
+    return _is_partition(file) and _OFFSET.search(file.name) is not None
+
+
 def _is_copy(file: StoredFile) -> bool:
-    is_segment = SEGMENT_NAME.fullmatch(file.name) or object_name(file.path) is not None
-    return bool(file.size and _COPY.fullmatch(file.name) and not is_segment)
+    if not file.size or not _COPY.fullmatch(file.name):
+        return False
+    is_known = any(one.fullmatch(file.name) for one in (SEGMENT_NAME, _ON_ITS_WAY, _COMPRESSED))
+    is_known = is_known or foreign_format(file.path) is not None
+    return not is_known and object_name(file.path) is None
 
 
 def _left_out(paths: Sequence[str], why: str) -> LeftOutError:

@@ -39,6 +39,7 @@ _UNNAMED = (
 _UNDER_SEGMENTS = (
     "the folder around it has segments itself, as a partition's folder has: name it as a path"
 )
+_IN_PARTITION = "it is in a partition's folder, as a second copy makes it: name it as a path"
 # Pinterest's folders of entropy bits.
 _BITS = re.compile(r"[01]+")
 # The folders above those of segments: base, bits, cluster, partition.
@@ -81,7 +82,7 @@ def _files_under(
             continue
         sorted_ = _Folders.sorted(folder, _folders(inside))
         found = False
-        for file in _in_partitions(where, sorted_, wanted):
+        for file in _in_partitions(where, sorted_, wanted, is_whole=is_whole):
             found = True
             yield file
         if not found and wanted is not None:
@@ -121,12 +122,19 @@ class _Folders(NamedTuple):
         return found
 
 
-def _in_partitions(where: Location, folders: _Folders, wanted: Wanted | None) -> Iterator[FileInfo]:
-    """The files of the partitions whose folders, or those of their topics, are in a root."""
+def _in_partitions(
+    where: Location, folders: _Folders, wanted: Wanted | None, *, is_whole: bool = False
+) -> Iterator[FileInfo]:
+    """The files of the partitions whose folders, or those of their topics, are in a root.
+
+    If all of it `is_whole`, folders of segments in partitions' folders are reported.
+    """
     partitions = [info for info in folders.partitions if may_hold(info.base_name, wanted)]
     topics = [info for info in folders.topics if may_hold(info.base_name, wanted)]
     for inside in where.each_listed(partitions):
         yield from where.files(inside)
+        if is_whole:
+            _report_beside(where, _folders(inside), _IN_PARTITION)
     if topics:
         yield from _objects_under(where, topics, wanted)
     if folders.roots:

@@ -20,7 +20,7 @@ from kafkajit.format.kafscale import SEGMENT_NAME as KAFSCALE_NAME
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import UNFINISHED_CHANGE
 from kafkajit.format.tiered_names import MAYBE_ID
-from kafkajit.places.uri import parts_of, path_in, uri_of, without_secrets
+from kafkajit.places.uri import parts_of, path_in, secrets_in, uri_of, without_secrets
 from kafkajit.places.uri_options import taken_out, with_settings
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.remote_store import RemoteStore, Requests
@@ -59,6 +59,8 @@ def _number_up_to(most: int) -> str:
 
 # A partition's folder. Those of our changes are not, whatever their number.
 PARTITION = re.compile(rf"(?!\.kafkajit-)[a-zA-Z0-9._-]+-{_number_up_to(MAX_INT32)}")
+# Other programs make such folders of it: orders/0, topic=orders/partition=0.
+_LIKE_PARTITION = re.compile(rf"{PARTITION.pattern}|(?:\w+=)?[0-9]+")
 # A folder that a broker deletes, moves or no longer has: orders-0.<32 hex digits>-delete.
 _SUFFIXES = ("-delete", "-future", "-stray")
 ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
@@ -197,7 +199,8 @@ class Location:
             self.path = f"{top.rstrip('/')}/{path_in(uri)}".rstrip("/")
             # The text before the path on the file system.
             self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
-            self._filesystem = RemoteStore(filesystem, self._prefix, again)
+            secrets = secrets_in(uri)
+            self._filesystem = RemoteStore(filesystem, self._prefix, again, secrets)
 
     @property
     def requests(self) -> Requests | None:
@@ -281,7 +284,7 @@ class Location:
             partitions = (
                 info.path
                 for info in inside
-                if info.type == FileType.Directory and PARTITION.fullmatch(info.base_name)
+                if info.type == FileType.Directory and _LIKE_PARTITION.fullmatch(info.base_name)
             )
             return folder, any(_has_segments(self._with_names(path)) for path in partitions)
         except OSError as error:

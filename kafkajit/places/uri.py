@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import unquote
+from urllib.parse import parse_qs, parse_qsl, quote, unquote
 
 from kafkajit.format.printable import printable
 
@@ -16,7 +16,17 @@ _URI = re.compile(
     re.DOTALL,
 )
 # The options of a location that are secrets, which people write behind other characters, too.
-_SECRETS = "access.?key|secret.?key|session.?token|sas.?token|account.?key"
+_BETWEEN = "(?:.|%[0-9a-f]{2})?"
+_SECRETS = "|".join(
+    _BETWEEN.join(words)
+    for words in (
+        *(("access", "key"), ("secret", "key"), ("account", "key"), ("client", "secret")),
+        *(("session", "token"), ("sas", "token"), ("access", "token")),
+    )
+)
+# The same in the environment.
+_OF_STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_CLIENT_SECRET")
+_SHORTEST = 4  # a shorter text may be part of other words
 # Stores whose hosts have no port: what is before an @ there is a key and its secret.
 _STORE = r"(?:s3[an]?|gc?s|abfss?|wasbs?):/"
 _STORE_URI = re.compile(
@@ -122,3 +132,18 @@ def has_secrets(location: str) -> bool:
     is_misplaced = not uri["host"] and _MISPLACED.match(uri["path"])
     in_query = re.search(_SECRETS, uri["query"] or "", re.IGNORECASE)
     return ":" in unquote(uri["user"] or "") or bool(is_misplaced or in_query)
+
+
+def secrets_in(uri: re.Match[str]) -> tuple[str, ...]:
+    """The texts that a store's errors must not show: secrets of a location and the environment.
+
+    >>> secrets_in(uri_of("s3://key:a%2Fb+c@bucket/orders-0?session_token=token&region=x"))
+    ('token', 'a/b+c', 'a%2Fb%2Bc')
+    """
+    found = [unquote(uri["user"] or "").rstrip("@").partition(":")[2]]
+    for name, value in parse_qsl((uri["query"] or "")[1:]):
+        if re.search(_SECRETS, name, re.IGNORECASE):
+            found += [value, *parse_qs(value.removeprefix("?")).get("sig", [])]
+    found += [os.environ.get(name, "") for name in _OF_STORES]
+    texts = {text for one in found for text in (one, quote(one, safe=""))}
+    return tuple(sorted((text for text in texts if len(text) >= _SHORTEST), key=len))

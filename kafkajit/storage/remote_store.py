@@ -76,13 +76,14 @@ class RemoteStore:
     prefix: str  # of the paths on it, as users write them
     # Opens it again in a task; None if its pickle has all credentials.
     uri: str | None = field(default=None, compare=False, repr=False)
+    secrets: tuple[str, ...] = field(default=(), compare=False, repr=False)  # not for errors
     requests: Requests = field(default_factory=Requests, compare=False, repr=False)
 
     def __reduce__(self) -> Any:
         # Each task counts its own requests.
         if self.uri is not None:
-            return _reopened, (self.uri, self.prefix)
-        return RemoteStore, (self.filesystem, self.prefix)
+            return _reopened, (self.uri, self.prefix, self.secrets)
+        return RemoteStore, (self.filesystem, self.prefix, None, self.secrets)
 
     def get_file_info(self, asked: FileSelector | Sequence[str]) -> list[FileInfo]:
         """List a folder, or look at paths."""
@@ -103,7 +104,8 @@ class RemoteStore:
         for pause in (*_PAUSES, None):
             try:
                 return request()
-            except (OSError, pa.ArrowException) as error:
+            except (OSError, pa.ArrowException) as failed:
+                error = self._without_secrets(failed)
                 if pause is None or not _may_pass(error):
                     raise _explained(error, self.prefix + path) from error
                 wait = pause * random.uniform(0.5, 1.5)  # noqa: S311  not a secret
@@ -118,9 +120,16 @@ class RemoteStore:
             time.sleep(wait)
         raise AssertionError("the last try returns or raises")
 
+    def _without_secrets(self, error: Exception) -> Exception:
+        """The error, or one without the secrets that a store's answer may repeat."""
+        text = str(error)
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return error if text == str(error) else type(error)(text)
 
-def _reopened(uri: str, prefix: str) -> RemoteStore:
-    return RemoteStore(FileSystem.from_uri(uri)[0], prefix, uri)
+
+def _reopened(uri: str, prefix: str, secrets: tuple[str, ...]) -> RemoteStore:
+    return RemoteStore(FileSystem.from_uri(uri)[0], prefix, uri, secrets)
 
 
 class RemoteFile:

@@ -59,3 +59,24 @@ def test_pythons_times_are_numbers_datetimes_or_texts() -> None:
     assert python_time(None) is None
     with pytest.raises(ValueError, match="may be in seconds"):
         python_time(1762300805)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("2025-11-22Z", 1763769600000),
+        ("2025-11-22+02:00", 1763762400000),
+        ("2025-11-22-01:00", 1763773200000),
+        ("2025-11-22-0100", 1763773200000),
+        ("2025-11-22 01:00", 1763773200000),
+        ("20251122T010000Z", 1763773200000),
+    ],
+)
+def test_a_date_may_have_a_zone(text: str, found: int) -> None:
+    assert milliseconds(text) == found
+
+
+@pytest.mark.parametrize("text", ["2025-11-22x01:00", "2025-11-22_01:00", "2025-11-22+25:00"])
+def test_the_time_behind_a_date_begins_with_t_or_a_space(text: str) -> None:
+    with pytest.raises(ValueError, match="is neither ISO 8601"):
+        milliseconds(text)

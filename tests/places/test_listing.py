@@ -368,6 +368,7 @@ def test_copies_of_segments_are_named(tmp_path: Path) -> None:
     folder.mkdir()
     segment = f"{0:020}.log"
     copies = [f"{0:020} (1).log", f"{segment}.bak", f"{segment}~", "4.log", "copy of it.log"]
+    copies += [f"{3:020}.LOG", f"{segment}.part", f".{segment}.Zk3a0Q", f"{segment}.tar.gz"]
     others = ["notes.log", f"{0:020}.index", f"{7:020}.log.deleted", f"{0:020}.snapshot"]
     for name in (segment, *copies, *others):
         (folder / name).write_bytes(b"x")
@@ -379,6 +380,44 @@ def test_copies_of_segments_are_named(tmp_path: Path) -> None:
     assert isinstance(error, LeftOutError)
     assert sorted(error.places) == sorted(f"{folder}/{name}" for name in copies)
     assert "not read, the name of a segment is 20 digits and .log" in str(error)
+
+
+def put(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+
+
+@pytest.mark.parametrize("name", [f"{3:020}.LOG", f".{3:020}.log.Zk3a0Q", f"{3:020}.log.enc"])
+def test_a_partition_of_which_only_a_copy_is_there_is_named(name: str, tmp_path: Path) -> None:
+    put(tmp_path / "orders-0" / f"{0:020}.log")
+    put(tmp_path / "payments-0" / name)
+    errors: list[Exception] = []
+    assert find_segments([str(tmp_path)], failed=errors.append)[0]
+    assert [str(error) for error in errors] == [
+        f"{tmp_path}/payments-0/{name}: not read, the name of a segment is 20 digits and .log"
+    ]
+
+
+@pytest.mark.parametrize("place", ["orders-0/orders-0", "orders-0/sub", "payments-0/payments-0"])
+def test_segments_in_a_folder_of_a_partitions_folder_are_named(place: str, tmp_path: Path) -> None:
+    put(tmp_path / "orders-0" / f"{0:020}.log")
+    put(tmp_path / place / f"{3:020}.log")
+    errors: list[Exception] = []
+    assert find_segments([str(tmp_path)], failed=errors.append)[0]
+    assert [str(error) for error in errors] == [
+        f"{tmp_path}/{place}: not read, it is in a partition's folder, as a second copy makes it: "
+        "name it as a path"
+    ]
+
+
+@pytest.mark.parametrize("place", ["payments/0", "topic=payments/partition=0"])
+def test_partitions_of_other_programs_are_named(place: str, tmp_path: Path) -> None:
+    put(tmp_path / "orders-0" / f"{0:020}.log")
+    put(tmp_path / place / f"{3:020}.log")
+    errors: list[Exception] = []
+    assert find_segments([str(tmp_path)], failed=errors.append)[0]
+    (error,) = errors
+    assert f"{tmp_path}/{place.partition('/')[0]}: not read" in str(error)
 
 
 def test_files_in_a_log_dirs_folder_are_no_copies_of_segments(tmp_path: Path) -> None:

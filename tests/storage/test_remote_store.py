@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,10 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 from pyarrow import ArrowException
-from pyarrow.fs import FileInfo, PyFileSystem
+from pyarrow.fs import FileInfo, LocalFileSystem, PyFileSystem
 
 from asv_bench.benchmarks.memory_store import MemoryStore
 from kafkajit.places.location import Location
+from kafkajit.places.uri import secrets_in, uri_of
 from kafkajit.storage.remote_store import RemoteStore
 
 
@@ -147,3 +149,31 @@ def test_other_errors_are_raised_at_once(
     with pytest.raises(kind, match=message):
         asked([error])
     assert not any(pauses)
+
+
+@pytest.mark.parametrize(
+    ("location", "answer"),
+    [
+        ("s3://AKIA:SE9%2FCRET@bucket/k?region=x", "denied, you sent SE9/CRET and SE9%2FCRET"),
+        ("s3://bucket/k?region=x&session_token=SE9CRET", "{'x-amz-security-token': 'SE9CRET'}"),
+        ("abfs://c@acct/k?sas_token=%3Fsv%3D1%26sig%3DSE9CRET", "http://acct/c?sig=SE9CRET&sv=1"),
+    ],
+)
+def test_a_store_that_repeats_a_secret_does_not_bring_it_into_an_error(
+    location: str, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "FROM-ENVIRONMENT")
+    uri = uri_of(location)
+    assert uri is not None
+    store = RemoteStore(LocalFileSystem(), "memory://", secrets=secrets_in(uri))
+    for kind in (OSError, PermissionError, ArrowException):
+
+        def refused(kind: type[Exception] = kind) -> None:
+            raise kind(f"{answer} FROM-ENVIRONMENT")
+
+        with pytest.raises((OSError, ArrowException)) as raised:
+            store.ask(refused, "k")
+        shown = "".join(traceback.format_exception(raised.value))
+        assert "CRET" not in shown
+        assert "FROM-ENVIRONMENT" not in shown.replace('FROM-ENVIRONMENT")', "")
+        assert "***" in shown

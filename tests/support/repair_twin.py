@@ -175,11 +175,24 @@ def _offsets_in(paths: Iterable[Path]) -> set[int]:
     return {offset for one in batches for offset in range(one.first, one.last + 1)}
 
 
+def _was_compacted(log: Log) -> bool:
+    """Whether offsets are missing in a batch, or more than twice between two without damage."""
+    pairs = zip(log.batches, log.batches[1:], strict=False)
+    holes = [
+        one
+        for one, other in pairs
+        if other.first > one.last + 1 and other.position == one.position + len(one.content)
+    ]
+    return len(holes) > 2 or any(
+        len(one.records) < one.last - one.first + 1 for one in log.batches if one.last >= one.first
+    )
+
+
 class _Salvage:
     def __init__(self, logs: list[Log], known: int, *, was_cleaned: bool) -> None:
         self.logs = logs
         self.known = known
-        self.was_cleaned = was_cleaned
+        self.was_cleaned = was_cleaned or any(map(_was_compacted, logs))
         self.kept: list[tuple[int, int, Found]] = []
         self.strays: list[Found] = []
         self.lies: list[Found] = []

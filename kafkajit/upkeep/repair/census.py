@@ -27,6 +27,8 @@ from kafkajit.walk.tail import only_zeros
 from kafkajit.walk.walk import Walk
 
 ZEROS = "zeros"
+# Those beside one batch with a wrong base offset.
+_MOST_HOLES = 2
 
 # A sound batch, as far as its place in the log depends on it.
 BATCH = np.dtype(
@@ -57,6 +59,7 @@ class Census:
     batches: int = 0
     records: int = 0
     has_holes: bool = False  # whether offsets are missing between batches
+    holes: int = 0  # how often they are missing between two batches without damage between them
     lacks_records: bool = False  # whether they are missing in batches
     begins_with_set: bool = False  # of messages, which has its last one's offset
     is_ordered: bool = True  # whether the offsets of each batch are behind those before it
@@ -68,6 +71,11 @@ class Census:
     def is_plain(self) -> bool:
         """Whether the log is one sound batch after the other, in the order of their offsets."""
         return self.is_ordered and not self.gaps
+
+    @property
+    def was_compacted(self) -> bool:
+        """Whether compaction alone explains the holes: a wrong base offset makes two."""
+        return self.lacks_records or self.holes > _MOST_HOLES
 
     @property
     def ends_in_damage(self) -> bool:
@@ -123,6 +131,8 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
         census.last_offset = int(rows["last"][-1])
         census.greatest = max(census.greatest, int(rows["last"].max()))
         census.has_holes |= bool(is_hole.any())
+        follows = rows["position"] == np.append(census.sound_end, rows["end"][:-1])
+        census.holes += int((is_hole & follows).sum())
         census.lacks_records |= lacks_records(part)
         census.sound_end = int(rows["end"][-1])
         census.batches += rows.size

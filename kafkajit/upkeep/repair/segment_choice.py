@@ -173,7 +173,10 @@ class ChosenSegments:
         options = self._stored.options
         rows = [_rows_of(self.census(*named)) for named in rest]
         facts = facts_of(self._stored.evidence, self._stored.files, self._stored.snapshots)
-        facts = facts._replace(next_offset=next_offset)
+        was_compacted = any(census.was_compacted for census in self._censuses.values())
+        facts = facts._replace(
+            next_offset=next_offset, was_cleaned=facts.was_cleaned or was_compacted
+        )
         found = arrange(rows, facts, salvage=self._salvage, truncate_to=options.truncate_to)
         for number, (_, log) in enumerate(rest):
             self.arranged[log] = (found.fates[number], found.tails.get(number))

@@ -973,3 +973,26 @@ def test_a_log_with_the_last_of_all_offsets_is_refused(tmp_path: Path) -> None:
     kafkajit.repair(folder, truncate_to=2**63 - 1).apply()
     assert offsets_in(folder) == [first]
     assert log_name(first + 1, ".snapshot") in files_in(folder)
+
+
+@pytest.mark.parametrize("are_single", [False, True])
+def test_gaps_that_compaction_has_left_in_a_followers_last_segment_are_no_damage(
+    are_single: bool, tmp_path: Path
+) -> None:
+    """A follower that has fetched them has no checkpoint of a cleaner, and may have crashed."""
+    batches = [
+        kt.batch(
+            [kt.Record(value=b"v", offset_delta=delta) for delta in deltas],
+            base_offset=base,
+            last_offset_delta=deltas[-1] if are_single else deltas[-1] + 1,
+        )
+        for base, deltas in ((500, (0,)), (504, (0,)), (509, (0,)), (515, (0,)), (530, (0,)))
+    ]
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    first = kt.batch([kt.Record(value=b"v")] * 9, base_offset=491)
+    (folder / log_name(491)).write_bytes(first)
+    (folder / log_name(500)).write_bytes(b"".join(batches))
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 500\n")
+    repair(folder).apply()
+    assert offsets_in(folder) == [*range(491, 500), 500, 504, 509, 515, 530]
