@@ -116,7 +116,7 @@ class ImportPlan:
             self.left_out.columns.update(self.columns.not_imported(rows.names))
             with in_file(file.path, rows):
                 self.columns.check(rows)
-                found = self.columns.records(rows, file.columns)
+                found = self.columns.records(rows, _in_path(file, self.columns))
             self.left_out.columns.update(found.lost)
             if found.damaged:
                 damaged = self.left_out.damaged
@@ -285,14 +285,19 @@ def import_files(
     columns = replace(columns, options=parsed, present=frozenset().union(*present.values()))
     left_out = LeftOut(files=[path for some in found for path in some.skipped])
     for file in inputs:
-        left_out.columns.update(file.ignored)
+        left_out.columns.update(columns.read_of(file.ignored))
     return ImportPlan(inputs, parsed, columns, has_offsets, left_out)
 
 
 def _present(file: InputFile, columns: InputColumns) -> set[str]:
     """The columns of records that a file has; none if it has no rows."""
     names = names_in(file)
-    return set() if names is None else {*columns.columns_in(names), *file.columns}
+    return set() if names is None else {*columns.columns_in(names), *_in_path(file, columns)}
+
+
+def _in_path(file: InputFile, columns: InputColumns) -> dict[str, str]:
+    """The columns in a file's path, without those that are ignored."""
+    return {name: file.columns[name] for name in columns.read_of(file.columns)}
 
 
 def _all_or_none(name: str, present: Mapping[str, set[str]]) -> bool:

@@ -304,3 +304,18 @@ def test_an_error_of_a_whole_log_names_its_partition(tmp_path: Path) -> None:
         f"Expected transactional write from producer 7, base offset 1 in {tmp_path}/kafka/t-0"
     )
     assert not (tmp_path / "kafka").exists()
+
+
+@pytest.mark.parametrize("names", ["partition", ["partition", "date"], "part*"])
+def test_columns_in_the_path_are_ignored_too(names: str | list[str], tmp_path: Path) -> None:
+    for partition in (0, 3):
+        folder = tmp_path / "in" / f"topic=t/partition={partition}" / "date=2026-01-01"
+        folder.mkdir(parents=True)
+        (folder / "a.jsonl").write_text('{"key":"k","value":"v"}\n' * 2)
+    plan = kafkajit.import_files(
+        tmp_path / "in", tmp_path / "logs", ignore_columns=names, partitions=2
+    )
+    plan.apply()
+    (made,) = (tmp_path / "logs").glob("t-*")  # the one of the key
+    assert len(kafkajit.read_records(made / f"{0:020}.log")) == 4
+    assert ("date" in plan.left_out.columns) == ("date" not in names)

@@ -147,6 +147,10 @@ class InputColumns:
         raw = f"raw{name.capitalize()}"
         return [raw, f"{raw}{SUFFIX}", f"{name}{SUFFIX}", name]
 
+    def read_of(self, given: Collection[str]) -> list[str]:
+        """The names without those that are ignored."""
+        return [name for name in given if not self._is_ignored(name)]
+
     def _is_ignored(self, name: str) -> bool:
         return any(glob_to_regex(glob).fullmatch(name) for glob in self.ignored)
 
