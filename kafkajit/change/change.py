@@ -40,6 +40,7 @@ from kafkajit.change.files import (
     Identity,
     check_link,
     identity,
+    limit_mode,
     link,
     make_folder,
     make_private_folder,
@@ -156,6 +157,12 @@ class Change:
         for folder in (self._staged / "new", staged.parent):
             disk.make_folder(folder, 0o700, exist_ok=True)
         return staged
+
+    def limit_folder(self, sources: Iterable[Path]) -> None:
+        """Let others do no more with a folder that this change has made than with its sources."""
+        if self._made_folder:
+            for source in sources:
+                limit_mode(self.folder, source)
 
     def remove(self, path: str | os.PathLike[str]) -> None:
         """Remove a live file; a log's indexes and its snapshot go with it, unless they are new."""
@@ -307,6 +314,7 @@ class Change:
                 resemble(staged, live)
             else:
                 own(staged, like=self.folder)
+                limit_mode(staged, (live.parent if live.parent.exists() else self.folder))
         sync_all(new.values())
         found = {name: identity(staged) for name, staged in new.items()}
         return {name: known for name, known in found.items() if known is not None}

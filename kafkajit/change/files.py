@@ -144,6 +144,16 @@ def resemble(path: Path, model: Path) -> None:
     own(path, like=model)
 
 
+def limit_mode(path: Path, model: Path) -> None:
+    """Let others do no more with a new file or folder than with another one."""
+    found, most = path.lstat().st_mode, model.stat().st_mode
+    if stat.S_ISDIR(found) and stat.S_ISREG(most):  # who may read a file may enter its copy
+        most |= (most & 0o444) >> 2
+    limited = found & (most | 0o700) & 0o777
+    if limited != found & 0o777:
+        disk.set_mode(path, limited)
+
+
 def check_trusted(path: Path, found: os.stat_result, around: Path) -> None:
     """Raise if another user may have written what kafkajit is about to act upon.
 

@@ -18,7 +18,11 @@ from kafkajit.storage.stored_file import StoredFile
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
 # Copies that people and programs make of segments, or are making: `00000000000000000004 (1).log`,
 # `4.LOG`, `4.log.bak`, `.4.log.Zk3a0Q`.
-_COPY = re.compile(r"(?i:.*\d.*\.log(?:[.~_-].*)?|.*copy.*\.log)")
+_PACKED = r"(?:tar\.)?(?:gz|zst|lz4|bz2|xz|sz|snappy|br|z|zip|7z|lzo)|tar|tgz"
+_COPY = re.compile(
+    r"(?i:.*\d.*\.log(?:\.(?:bak|copy|old|orig|save|\d+|te?mp|part|partial|filepart|enc|gpg|pgp|age"
+    rf"|{_PACKED})|~|-copy)?|.*copy.*\.log|\..*\d.*\.log\.[a-z0-9]{{6}})"
+)
 _OFFSET = re.compile(r"\d{20}")
 # What a broker itself makes of one.
 _ON_ITS_WAY = re.compile(r"\d{20}\.log\.(?:deleted|cleaned|swap)")

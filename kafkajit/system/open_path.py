@@ -20,6 +20,7 @@ from kafkajit.system.acting import is_acting
 
 _OPENAT2 = 437
 _AT_FDCWD = -100
+_CLOSES = getattr(os, "O_CLOEXEC", 0)
 _NO_MAGIC_LINKS = 2
 _HOW = struct.Struct("=QQQ")  # flags, mode, what is resolved
 _PROC = 0x9FA0  # the type of its file system
@@ -40,7 +41,7 @@ def open_path(
     if not is_acting() or not _has_openat2():
         return os.open(path, flags, mode, dir_fd=folder)
     at = _AT_FDCWD if folder is None else folder
-    opened = _openat2(path, flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, at)
+    opened = _openat2(path, flags | _CLOSES, mode if flags & os.O_CREAT else 0, at)
     if opened < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), os.fspath(path))
@@ -65,7 +66,7 @@ def _system() -> Any:
 def _has_openat2() -> bool:
     if sys.platform != "linux":
         return False
-    opened = _openat2("/", os.O_RDONLY | os.O_CLOEXEC, 0, _AT_FDCWD)
+    opened = _openat2("/", os.O_RDONLY | _CLOSES, 0, _AT_FDCWD)
     if opened >= 0:
         os.close(opened)
     return opened >= 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import log_twin
 import numpy as np
@@ -54,7 +55,8 @@ def test_a_segment_takes_batches_up_to_where_a_broker_rolls(
             break
         twin.append(batch, log[batch.position : batch.position + batch.size], [])
         fits.append(batch)
-    segment = NewSegment(lambda _: Path("/dev/null"), 7, config)
+    folder = TemporaryDirectory()
+    segment = NewSegment(lambda name: Path(folder.name, name), 7, config)
     batches = frame(as_bytes(log)).batches
     row = 0
     for count in runs:
@@ -66,6 +68,7 @@ def test_a_segment_takes_batches_up_to_where_a_broker_rolls(
     assert row == len(fits)
     assert segment.is_empty == (row == 0)
     segment.abandon()
+    folder.cleanup()
 
 
 def test_its_files_are_those_of_a_segment(tmp_path: Path) -> None:
@@ -123,12 +126,12 @@ def test_the_batch_for_which_it_was_rolled_is_in_it_in_any_case(tmp_path: Path) 
     ],
 )
 def test_a_segment_is_rolled_before_it_is_too_large_or_too_late(
-    timestamps: list[int], config: LogConfig, taken: int
+    timestamps: list[int], config: LogConfig, taken: int, tmp_path: Path
 ) -> None:
     log = b"".join(
         kt.batch([kt.Record()], base_offset=7 + place, max_timestamp=timestamp)
         for place, timestamp in enumerate(timestamps)
     )
-    segment = NewSegment(lambda _: Path("/dev/null"), 7, config)
+    segment = NewSegment(lambda name: tmp_path / name, 7, config)
     assert segment.take(frame(as_bytes(log)).batches) == taken
     segment.abandon()

@@ -20,7 +20,7 @@ from kafkajit.log.missing_offsets import Extent
 from kafkajit.records.batches import Batches, lacks_records
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
-from kafkajit.storage.source import Int64s, Source
+from kafkajit.storage.source import Source
 from kafkajit.walk.damage import DROPMALFORMED, Gap
 from kafkajit.walk.resync import next_sound_batch
 from kafkajit.walk.tail import only_zeros
@@ -183,18 +183,19 @@ def _rows_of(source: Source, batches: Batches) -> BatchRows:
     rows["position"], rows["end"] = batches.position, batches.end
     rows["first"], rows["last"] = batches.header["baseOffset"], batches.last_offset
     rows["crc"] = batches.header["crc"]
-    rows["records"] = _record_counts(source, batches)
+    rows["records"] = batches.header["recordsCount"]
+    rows["records"][batches.is_control] = 0
+    _look_into_sets(source, batches, rows)
     return rows
 
 
-def _record_counts(source: Source, batches: Batches) -> Int64s:
-    """The number of records in each batch; only a compressed set of messages must be read."""
-    counts = batches.header["recordsCount"].astype(np.int64)
-    counts[batches.is_control] = 0
+def _look_into_sets(source: Source, batches: Batches, rows: BatchRows) -> None:
+    """Find the records of compressed sets of messages, whose headers have only the last offset."""
     sets = np.flatnonzero(batches.is_message_set)
     if sets.size:
         decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
         for row in sets.tolist():
             chunk = decoder.decode(batches[row : row + 1])
-            counts[row] = chunk.counts[0] if len(chunk.batches) else 0
-    return counts
+            rows["records"][row] = chunk.counts[0] if len(chunk.batches) else 0
+            if rows["records"][row]:
+                rows["first"][row] = min(rows["first"][row], chunk.fields["offset"].min())

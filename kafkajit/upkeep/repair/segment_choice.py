@@ -173,10 +173,8 @@ class ChosenSegments:
         options = self._stored.options
         rows = [_rows_of(self.census(*named)) for named in rest]
         facts = facts_of(self._stored.evidence, self._stored.files, self._stored.snapshots)
-        was_compacted = any(census.was_compacted for census in self._censuses.values())
-        facts = facts._replace(
-            next_offset=next_offset, was_cleaned=facts.was_cleaned or was_compacted
-        )
+        was_cleaned = facts.was_cleaned or any(one.was_compacted for one in self._censuses.values())
+        facts = facts._replace(next_offset=next_offset, was_cleaned=was_cleaned)
         found = arrange(rows, facts, salvage=self._salvage, truncate_to=options.truncate_to)
         for number, (_, log) in enumerate(rest):
             self.arranged[log] = (found.fates[number], found.tails.get(number))

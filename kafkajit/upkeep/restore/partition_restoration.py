@@ -130,6 +130,8 @@ class PartitionRestoration(PartitionPlan):
     def stage(self, change: Change) -> None:
         target = Target.at(self.folder)
         check_targets([target], into_existing=self._options.into_existing_topics)
+        logs = [Path(kept.segment.log.key) for kept in self.segments if kept.segment.log.is_local]
+        change.limit_folder([*logs, *{log.parent for log in logs}])
         copy = LogCopy(self.source, self.folder, change, self.leader_epoch, self.progress)
         try:
             copy.copy(self.segments, self.start_offset)

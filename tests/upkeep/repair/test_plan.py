@@ -996,3 +996,24 @@ def test_gaps_that_compaction_has_left_in_a_followers_last_segment_are_no_damage
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 500\n")
     repair(folder).apply()
     assert offsets_in(folder) == [*range(491, 500), 500, 504, 509, 515, 530]
+
+
+OLD = sorted(path.name for path in (DATA / "old").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+@pytest.mark.parametrize("name", OLD)
+def test_sets_of_messages_of_old_brokers_are_sound(
+    name: str, has_checkpoint: bool, tmp_path: Path
+) -> None:
+    """The header of a compressed set has its last offset: there is no gap before it."""
+    folder = tmp_path / name
+    shutil.copytree(DATA / "old" / name, folder)
+    topic, _, number = name.rpartition("-")
+    if has_checkpoint:
+        text = f"0\n1\n{topic} {number} 1\n"
+        (tmp_path / "replication-offset-checkpoint").write_text(text)
+    before = offsets_in(folder)
+    assert "  0 records lost, " in str(repair(folder))
+    repair(folder).apply()
+    assert offsets_in(folder) == before

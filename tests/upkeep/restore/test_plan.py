@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from itertools import count
@@ -21,6 +22,7 @@ import kafkajit.testing as kt
 from asv_bench.benchmarks.tiered_objects import TOPIC_ID, write_segment
 from kafkajit.change.journal import READY
 from kafkajit.change.lock import FolderLock
+from kafkajit.storage.source import SAMPLE_LOGS
 from kafkajit.upkeep.restore.partition_restoration import PartitionRestoration
 
 OBJECTS = data.objects()
@@ -823,3 +825,31 @@ def test_the_first_time_of_a_compacted_log_is_that_of_a_record(tmp_path: Path) -
     (folder / f"{0:020}.log").write_bytes(tombstone + behind)
     (partition,) = kafkajit.restore(folder, tmp_path / "kafka", topic_ids=None).partitions
     assert partition.timestamps == (time, time + 5)
+
+
+@pytest.mark.parametrize(
+    ("of_folder", "of_file", "folder_mode", "file_mode"),
+    [
+        (0o755, 0o644, 0o755, 0o644),
+        (0o700, 0o600, 0o700, 0o600),
+        (0o750, 0o640, 0o750, 0o640),
+        (0o755, 0o600, 0o700, 0o600),
+        (0o700, 0o644, 0o700, 0o600),
+    ],
+)
+def test_a_restored_log_is_no_more_open_than_its_source(
+    of_folder: int, of_file: int, folder_mode: int, file_mode: int, tmp_path: Path
+) -> None:
+    source = tmp_path / "backup" / "orders-0"
+    shutil.copytree(SAMPLE_LOGS / "orders-0", source)
+    for path in source.iterdir():
+        path.chmod(of_file)
+    source.chmod(of_folder)
+    before = os.umask(0o022)
+    try:
+        kafkajit.restore(source, tmp_path / "kafka").apply()
+    finally:
+        os.umask(before)
+    made = tmp_path / "kafka" / "orders-0"
+    assert made.stat().st_mode & 0o777 == folder_mode
+    assert {path.stat().st_mode & 0o777 for path in made.iterdir()} == {file_mode}
