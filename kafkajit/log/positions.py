@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +28,9 @@ from kafkajit.records.offset_order import (
     wrong_in,
 )
 from kafkajit.storage.live_file import LiveFile
-from kafkajit.storage.source import Bytes, Int64s, Mask, as_bytes
+from kafkajit.storage.source import Bytes, Int64s, Mask, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk import tail
 from kafkajit.walk.resync import PrefixChecksums
 
 logger = logging.getLogger("kafkajit")
@@ -36,7 +38,6 @@ logger = logging.getLogger("kafkajit")
 # The bytes read at first, and at most unless a batch is larger.
 _WINDOW = 128 << 10
 _MOST = 8 << 20
-_ZEROS = 1 << 20  # bytes that are compared with zeros at once
 _HEAD = 21  # bytes of a batch's header up to its checksum, or beyond that of a message
 _ENTRY = 8  # bytes of an index entry: the relative offset and the position
 
@@ -193,22 +194,37 @@ def sound_behind(log: StoredFile, known: Believed) -> Believed | None:
     """
     if only_zeros(log, known.position):
         return None
-    content = as_bytes(log.read(known.position, log.size - known.position))
-    prover = PrefixChecksums(content)
-    at = prover.next_sound_batch(1)
-    while at < content.size:
-        first = frame(content, at, max_records=1).batches[:1]
+    source = _opened(log, known.position)
+    try:
+        source.load(log.size)
+    except EOFError:  # it has been cut: a new listing has its size
+        return None
+    prover = PrefixChecksums(source.content, source.data_end)
+    at = prover.next_sound_batch(known.position + 1)
+    while at < log.size:
+        first = frame(source.content, at, max_records=1).batches[:1]
         base_offset = int(first.field("baseOffset")[0])
         if base_offset >= known.offset:
-            return Believed(known.position + at, base_offset, known.last, known.head)
+            return Believed(at, base_offset, known.last, known.head)
         at = prover.next_sound_batch(at + 1)
     return None
 
 
 def only_zeros(log: StoredFile, position: int) -> bool:
     """Whether a log has only zeros from a position on, as a preallocated file has."""
-    steps = range(position, log.size, _ZEROS)
-    return not any(as_bytes(log.read(at, min(_ZEROS, log.size - at))).any() for at in steps)
+    if position >= log.size:
+        return True
+    try:
+        return tail.only_zeros(_opened(log, position), position)
+    except EOFError:  # it has been cut
+        return True
+
+
+def _opened(log: StoredFile, position: int) -> Source:
+    """A log's bytes from a position on, which are read in order and never mapped."""
+    if log.is_local and not isinstance(log, LiveFile):
+        log = replace(LiveFile.at(log.key), size=log.size)
+    return log.open(position)
 
 
 def boundary(segment: Segment, offset: int) -> Boundary:

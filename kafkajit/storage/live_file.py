@@ -16,6 +16,7 @@ from pyarrow.fs import LocalFileSystem
 from kafkajit.storage.source import RangeReader, Source, Surroundings, open_descriptor
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.system import positioned
+from kafkajit.system.holes import data_end
 
 # A broker renames a file to this before it deletes it a minute later (file.delete.delay.ms).
 _DELETED = ".deleted"
@@ -35,6 +36,10 @@ class Handle:
     def status(self) -> os.stat_result:
         """The size and the identity of the file now, whatever its name has become."""
         return os.fstat(self._file)
+
+    def data_end(self, size: int) -> int:
+        """A position behind which the first `size` bytes are zeros, or `size`."""
+        return data_end(self._file, size)
 
     def read_at(self, count: int, position: int) -> bytes:
         """Read `count` bytes from a position on, or fewer at the file's end."""
@@ -119,7 +124,7 @@ class LiveFile(StoredFile):
         )
         end = self.size if end is None else end
         return Source(
-            RangeReader(handle.read_into, self.size, start, end),
+            RangeReader(handle.read_into, self.size, start, end, handle.data_end(self.size)),
             path=self.path,
             surroundings=surroundings,
         )

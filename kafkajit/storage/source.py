@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.system.acting import opening
+from kafkajit.system.holes import data_end
 from kafkajit.system.memory_map import PAGE, Map, give_back, map_file, reserve
 from kafkajit.system.open_path import open_path
 
@@ -54,6 +55,7 @@ class RangeReader(NamedTuple):
     size: int
     start: int  # no byte before it is read
     end: int  # no byte from here on is read
+    data_end: int | None = None  # behind it are only zeros, which are not read
 
 
 def into_memory(read_at: Callable[[int, int], bytes]) -> Callable[[memoryview, int], int]:
@@ -101,6 +103,7 @@ class Source:
         self._map: Map | None = None
         self._forgotten = 0
         self._ranges: _Loader | None = None
+        self._data_end: int | None = None
         if isinstance(source, (str, os.PathLike)):
             self.path = resolve_sample(os.fspath(source))
             file = Path(self.path)
@@ -112,6 +115,7 @@ class Source:
             self._forgotten = source.start // PAGE * PAGE
             self._map = reserve(source.size, is_filled=source.end - source.start > _WINDOW)
             self._ranges = _Loader(source, self._map, path or "the file")
+            self._data_end = source.data_end
             source = memoryview(self._map)[: source.size]
         self.content = as_bytes(source)
 
@@ -126,8 +130,15 @@ class Source:
                 )
             if size == 0:
                 return b""
+            self._data_end = data_end(file.fileno(), size)
             self._map = map_file(file.fileno(), size, leaps=self._leaps)
         return self._map
+
+    @property
+    def data_end(self) -> int:
+        """A position behind which all bytes are zeros: the system knows where a file has holes."""
+        size = self.content.size
+        return size if self._data_end is None else min(self._data_end, size)
 
     @property
     def is_there(self) -> bool:
@@ -248,6 +259,7 @@ class _Loader:
         self._name = name
         self._memory = memory
         self._loaded = file.start
+        self._data_end = file.end if file.data_end is None else file.data_end
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._ahead: Future[int] | None = None
         self.skips_lost = False
@@ -258,7 +270,9 @@ class _Loader:
             count = self._ahead.result() if self._ahead is not None else self._read(self._loaded)
             self._loaded += count
             self._ahead = None
-            if self._loaded < self._file.end:
+            if self._loaded >= self._data_end:
+                self._loaded = self._file.end  # memory that was never written is zeros
+            elif self._loaded < self._file.end:
                 self._ahead = self._pool.submit(self._read, self._loaded)
         return self._loaded
 

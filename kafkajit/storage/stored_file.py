@@ -11,7 +11,15 @@ from functools import cache
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.storage.remote_store import PAGE, RemoteStore, Requests
-from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory, read_small
+from kafkajit.storage.source import (
+    RangeReader,
+    Source,
+    Surroundings,
+    into_memory,
+    open_file,
+    read_small,
+)
+from kafkajit.system.holes import data_end
 from kafkajit.system.whole_listing import whole_listing, whole_pages
 
 logger = logging.getLogger("kafkajit")
@@ -58,9 +66,16 @@ class StoredFile:
         end = self.size if end is None else end
         # pyarrow's files do not read into memory; those of tiered segments do.
         read_into = getattr(file, "read_into", None) or into_memory(file.read_at)
-        ranges = RangeReader(read_into, self.size, start, end)
+        ranges = RangeReader(read_into, self.size, start, end, self._data_end())
         surroundings = Surroundings(lambda: (beside.name for beside in self.beside()), file.size)
         return Source(ranges, path=self.path, surroundings=surroundings)
+
+    def _data_end(self) -> int | None:
+        """A position behind which a file on a disk has only zeros."""
+        if not isinstance(self.filesystem, LocalFileSystem):
+            return None
+        with open_file(self.key) as file:
+            return data_end(file.fileno(), self.size)
 
     def read(self, position: int = 0, count: int | None = None) -> bytes:
         """Read `count` bytes from `position` on; by default, the whole file."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import platform
 import sys
 
 Map = mmap.mmap
@@ -16,6 +17,11 @@ PAGE = mmap.PAGESIZE
 
 # Anonymous memory that is given back: Darwin only swaps out what is MADV_DONTNEED.
 _UNUSED = "MADV_FREE" if sys.platform == "darwin" else "MADV_DONTNEED"
+
+# MAP_NORESERVE, which Pythons before 3.13 do not name: without it, Linux refuses to reserve much
+# more than it has, although pages exist only once they are written.
+_IS_NUMBERED = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if _IS_NUMBERED else 0)
 
 
 def map_file(file: int, size: int, *, leaps: bool = False) -> Map:
@@ -39,7 +45,7 @@ def reserve(size: int, *, is_filled: bool) -> Map:
     flags = getattr(mmap, "MAP_PRIVATE", None)
     if flags is None:
         return mmap.mmap(-1, max(size, 1))
-    flags |= mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    flags |= mmap.MAP_ANONYMOUS | _NO_RESERVE
     reserved = mmap.mmap(-1, max(size, 1), flags=flags)
     if is_filled:
         with contextlib.suppress(OSError):  # the system may have no huge pages

@@ -36,6 +36,7 @@ from kafkajit.format.layout import (
     RECORDS_COUNT_OFFSET,
     TIMESTAMP_TYPE_MASK,
 )
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.message_checksum import POLYNOMIAL as MESSAGE_POLYNOMIAL
 from kafkajit.format.message_checksum import crc32
 from kafkajit.kernel import inlined, kernel
@@ -92,18 +93,23 @@ class PrefixChecksums:
     later checks.
     """
 
-    def __init__(self, content: Bytes) -> None:
-        self._content = content
+    def __init__(self, content: Bytes, data_end: int | None = None) -> None:
+        """All bytes from `data_end` on, if it is given, are zeros."""
+        self._end = content.size
+        self._data_end = self._end if data_end is None else min(data_end, self._end)
+        # A batch does not begin behind it, and has no byte beyond this.
+        self._content = content[: self._data_end + LOG_OVERHEAD + MAX_INT32]
         self._prefixes = _NO_PREFIXES
-        self._free = _FREE_BYTES + _FREE_SHARE * content.size  # to be checked one by one
+        self._free = _FREE_BYTES + _FREE_SHARE * self._content.size  # to be checked one by one
 
     def next_sound_batch(self, position: int) -> int:
         """The first position from here on of a whole batch with a right checksum, or the end."""
-        found, self._free = _search(self._content, position, 0, self._prefixes, self._free)
+        content, last = self._content, self._data_end
+        found, self._free = _search(content, position, last, 0, self._prefixes, self._free)
         if self._free < 0 and not self.is_needed:
-            self._prefixes = _prefix_checksums(self._content, 0)
-            found, _ = _search(self._content, found, 0, self._prefixes, self._free)
-        return int(found)
+            self._prefixes = _prefix_checksums(content, 0)
+            found, _ = _search(content, found, last, 0, self._prefixes, self._free)
+        return self._end if found == content.size else int(found)
 
     def waste(self, size: int) -> None:
         """Note the number of bytes that were checked in vain."""
@@ -216,8 +222,10 @@ def _are_plausible(content, positions, found):
 
 
 @kernel
-def _search(content, position, start, prefixes, free):
+def _search(content, position, last, start, prefixes, free):
     """Return the first sound batch from here on, or the end, and how many bytes may yet be checked.
+
+    No batch begins at `last` or behind it.
 
     If that number is negative, the search gave up at this position. With prefix checksums from
     `start` on it never gives up.
@@ -225,7 +233,7 @@ def _search(content, position, start, prefixes, free):
     while True:
         position = _next_magic(content, position + MAGIC_OFFSET) - MAGIC_OFFSET
         room = content.size - position
-        if room < MESSAGE_OVERHEAD_V0:
+        if room < MESSAGE_OVERHEAD_V0 or position >= last:
             return np.int64(content.size), free
         size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
         if (

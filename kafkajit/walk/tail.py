@@ -103,9 +103,9 @@ def tail_error(
     if only_zeros(source, position):
         return _followed(source, position, "zeros", is_last)
     base_offset = _base_offset(source.content, position)
-    behind = (prover() if prover else PrefixChecksums(source.content)).next_sound_batch(
-        position + 1
-    )
+    behind = (
+        prover() if prover else PrefixChecksums(source.content, source.data_end)
+    ).next_sound_batch(position + 1)
     if position == 0 and behind == size:
         foreign = _foreign(source, error)
         if foreign is not None:
@@ -152,15 +152,18 @@ def begin_error(source: Source) -> KafkaJitError | None:
     first = frame(source.content, max_records=1).batches[:1]
     if first.is_valid(source.content).any():
         return None
-    behind = PrefixChecksums(source.content).next_sound_batch(1)
+    behind = PrefixChecksums(source.content, source.data_end).next_sound_batch(1)
     return _foreign(source, None) if behind == source.content.size else None
 
 
 def only_zeros(source: Source, position: int) -> bool:
     """Whether all bytes from `position` on are zeros, as at the end of a preallocated file."""
-    step, end = 1 << 20, source.content.size
-    source.load(end)
-    return not any(source.content[at : at + step].any() for at in range(position, end, step))
+    step, end = 1 << 20, source.data_end
+    for at in range(position, end, step):
+        source.load(min(at + step, end))
+        if source.content[at : min(at + step, end)].any():
+            return False
+    return True
 
 
 def next_segment(source: Source) -> str | None:

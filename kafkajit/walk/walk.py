@@ -316,7 +316,7 @@ class Walk:
     def _prove(self) -> PrefixChecksums:
         """The one prover for all gaps: its budget of wasted bytes is for the whole log."""
         if self._prover is None:
-            self._prover = PrefixChecksums(self._rest())
+            self._prover = PrefixChecksums(self._rest(), self._source.data_end)
         return self._prover
 
     def _unsound(self, batches: Batches, row: int, decoder: Decoder) -> KafkaJitError:
@@ -355,7 +355,7 @@ class Walk:
         if self._is_cut or self._source.content[position : position + LOG_OVERHEAD].any():
             return None
         if self._first_zero is None:
-            self._first_zero = zeros_at_the_end(self._rest())
+            self._first_zero = zeros_at_the_end(self._rest()[: self._source.data_end])
         return self._first_zero
 
     def _gap(self, error: KafkaJitError, end: int | None = None) -> Gap:

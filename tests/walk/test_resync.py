@@ -11,6 +11,7 @@ from kafkajit import testing as kt
 from kafkajit.storage.source import as_bytes
 from kafkajit.walk.resync import (
     _NO_PREFIXES,
+    PrefixChecksums,
     _prefix_checksums,
     _search,
     goes_on,
@@ -86,7 +87,7 @@ def test_checksums_of_prefixes_find_the_same_batch(parts: list[bytes], data: st.
     content = as_bytes(b"".join(parts))
     start = data.draw(st.integers(0, content.size))
     position = data.draw(st.integers(start, content.size))
-    found, _ = _search(content, position, start, _prefix_checksums(content, start), 0)
+    found, _ = _search(content, position, content.size, start, _prefix_checksums(content, start), 0)
     assert found == next_sound_batch(content, position)
 
 
@@ -106,7 +107,7 @@ def test_headers_planted_to_have_everything_behind_them_checked_hide_nothing(mag
         content = as_bytes(bytes(planted) + batch)
         assert next_sound_batch(content, 0) == len(planted)
         # Only the first few checksums are computed one by one.
-        given_up, free = _search(content, 0, 0, _NO_PREFIXES, 4 * content.size)
+        given_up, free = _search(content, 0, content.size, 0, _NO_PREFIXES, 4 * content.size)
         assert free < 0
         assert given_up < 5000
 
@@ -138,3 +139,14 @@ def test_zeros_at_the_end_begin_behind_the_last_byte() -> None:
     for size in range(20):
         assert zeros_at_the_end(as_bytes(b"abc\1" + bytes(size))) == 4
         assert zeros_at_the_end(as_bytes(bytes(size))) == 0
+
+
+@pytest.mark.parametrize("planted", [0, 200])
+def test_zeros_behind_the_data_are_not_searched(planted: int) -> None:
+    # A batch whose value ends in the zeros, behind headers without batches.
+    batch = kt.batch([kt.Record(value=b"v" + bytes(5000))])
+    content = as_bytes(b"x" + A[:61] * planted + batch + bytes(100_000))
+    data_end = len(content) - 104_000
+    for at in (0, 1, 62, data_end - 1, data_end):
+        every = PrefixChecksums(content).next_sound_batch(at)
+        assert PrefixChecksums(content, data_end).next_sound_batch(at) == every

@@ -1,0 +1,39 @@
+"""The end of a sparse file's data: what is behind it takes no room on the disk, and is zeros.
+
+A file of a few kilobytes may claim to have terabytes. Reading its zeros takes hours.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+# Stretches of data that are looked at: more are rare, and the system needs some time for each.
+_MOST_STRETCHES = 10_000
+_BLOCK = 512  # bytes that st_blocks counts
+
+
+def data_end(file: int, size: int) -> int:
+    """A position behind which the first `size` bytes of an open file are zeros, or `size`.
+
+    The system knows it from the places of the file's blocks, without reading them. Moves the
+    position of the file, which nothing here reads from.
+    """
+    if not hasattr(os, "SEEK_DATA"):
+        return size
+    blocks = getattr(os.fstat(file), "st_blocks", None)
+    if blocks is None or blocks * _BLOCK >= size:
+        return size
+    end = 0
+    for _ in range(_MOST_STRETCHES):
+        try:
+            start = os.lseek(file, end, os.SEEK_DATA)
+            if start >= size:
+                return end
+            end = os.lseek(file, start, os.SEEK_HOLE)
+        except OSError as error:
+            # ENXIO: no data follows. Some file systems do not know.
+            return min(end, size) if error.errno == errno.ENXIO else size
+        if end >= size:
+            return size
+    return size
