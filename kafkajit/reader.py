@@ -350,6 +350,7 @@ class SegmentReader(Walk):
             # 10,000 records.
             max_records=max(batch_rows, DEFAULT_BATCH_ROWS),
             recycle=pa.binary_view() not in schema.types,
+            in_slices=True,
             reads_markers=bool({"controlType", "coordinatorEpoch"} & set(schema.names)),
         )
         for part in parts:

@@ -27,6 +27,7 @@ class Chunk:
     columns: Columns
     rows: int  # how many rows of the columns are filled
     error: KafkaJitError | None = None  # in the batch behind the last
+    is_part: bool = False  # whether more records of the only batch follow in the next chunk
 
     def __len__(self) -> int:
         return self.rows

@@ -121,7 +121,7 @@ class ColumnMemory:
     ) -> None:
         self.wanted = wanted
         self.may_hold = may_hold  # of batches of v2
-        self._allocate = allocate
+        self.allocate = self._allocate = allocate
         self._fields = np.empty(0, dtype=RECORD)
         # Shares of a chunk's bytes, with some to spare. Most logs have few headers, or none.
         self._shares = {"key": 1.0, "value": 1.0, "headerKey": 0.05, "headerValue": 0.1}

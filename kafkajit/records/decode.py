@@ -6,8 +6,9 @@ small enough to stay in the processor's cache from one stage to the next.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from kafkajit.errors import (
     UnsupportedCompressionTypeError,
     error_for,
 )
-from kafkajit.format.codecs import COMPRESSION_TYPES, DEFAULT_MAX_DECOMPRESSED_BYTES, LZ4, ZSTD
+from kafkajit.format.codecs import COMPRESSION_TYPES, DEFAULT_MAX_DECOMPRESSED_BYTES, LZ4
 from kafkajit.format.compression import DecodeError, OutputFull, Scratch, with_right_lz4_checksum
 from kafkajit.format.decompressors import UNCHECKED, decompress_run
 from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OVERHEAD
@@ -29,7 +30,7 @@ from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, SingleMessages
 from kafkajit.records.chunk import Chunk, located
-from kafkajit.records.columns import ColumnMemory, Reading, Wanted
+from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.default_records import read_default_records
 from kafkajit.records.message_sets import IS_NULL, read_message_sets, value_extents
 from kafkajit.records.one_pass import (
@@ -40,10 +41,12 @@ from kafkajit.records.one_pass import (
     read_checked,
     read_compressed,
 )
+from kafkajit.records.plain import Plain, Read, of_one_kind, too_small, unreadable
 from kafkajit.records.single_messages import read_single_messages
+from kafkajit.records.slices import SLICE_BYTES, check_slices, read_slices
 from kafkajit.storage.source import Bytes, Int64s, Mask, Source
 
-CHUNK_BYTES = 8 << 20
+CHUNK_BYTES = SLICE_BYTES
 # Positions in a chunk are int32, and a chunk may be nearly full when its last batch is added.
 MAX_DECOMPRESSED_BYTES = MAX_INT32 - 2 * CHUNK_BYTES
 
@@ -51,28 +54,6 @@ MAX_DECOMPRESSED_BYTES = MAX_INT32 - 2 * CHUNK_BYTES
 _SLACK = 64
 # Room for the records that make a chunk larger than it should be.
 _OVER_ENOUGH = 128 << 10
-
-
-class Plain(NamedTuple):
-    """The positions of batches' plain records, and the error in the batch behind them."""
-
-    content: Bytes
-    starts: Int64s
-    ends: Int64s
-    error: KafkaJitError | None
-
-    def error_before(self, later: KafkaJitError | None, batches: int) -> KafkaJitError | None:
-        """The first error; `later` is the one in the batch behind all of these."""
-        return self.error or (later if self.ends.size == batches else None)
-
-
-class Read(NamedTuple):
-    """Batches with what is known once they have been read, and their records in `content`."""
-
-    batches: Batches
-    content: Bytes
-    reading: Reading
-    error: KafkaJitError | None
 
 
 class Decoder:
@@ -125,7 +106,7 @@ class Decoder:
         if magic not in (MAGIC_V0, MAGIC_V1, MAGIC_V2):
             message = f"Invalid magic found in record: {magic}"
         elif not batches.is_whole[row]:
-            message = _too_small(batches, row)
+            message = too_small(batches, row)
         else:
             if computed is None:
                 (computed,) = batches[row : row + 1].checksums(self._source.content)
@@ -196,8 +177,8 @@ class Decoder:
             return None
         batches = batches[: read.batches]
         counts = batches.field("recordsCount").astype(np.int64)
-        path, log_path = self._source.path, self._log_path
-        return Chunk(path, log_path, batches, counts, content, read.columns, read.records)
+        path, where = self._source.path, self._log_path
+        return Chunk(path, where, batches, counts, content, read.columns, read.records)
 
     def _read_singles(self, messages: SingleMessages, check_crcs: bool) -> Chunk | None:
         first, last = int(messages.position[0]), int(messages.end[-1])
@@ -221,11 +202,52 @@ class Decoder:
         then has no records, unless it is a set of messages, which Kafka has read by then.
         With `lazy` the sizes in messages are not checked (`read_message_sets`).
         """
-        messages = batches.is_message
-        if messages.any() and not messages.all():
-            batches = batches[: int(np.argmax(messages != messages[0]))]
-        is_messages = bool(messages[:1].any())
+        batches = of_one_kind(batches)
+        is_messages = bool(batches.is_message[:1].any())
         read = self._read_messages(batches, lazy) if is_messages else self._read_batches(batches)
+        return self._as_chunk(read, keep_bad)
+
+    def parts(self, batches: Batches, in_slices: bool) -> Iterator[Chunk]:
+        """As `decode`, but `in_slices` a compressed batch of more than a chunk becomes several.
+
+        All of these but the last have `is_part`.
+        """
+        batches = of_one_kind(batches)
+        if not in_slices or batches.is_message[:1].any() or not (batches.codec != 0).any():
+            yield self.decode(batches)
+            return
+        whole, error = self._whole(batches)
+        plain = self._plain(whole, whole.position + RECORD_BATCH_OVERHEAD, whole.end)
+        extents = extents_of(whole[: plain.ends.size], plain.starts, plain.ends)
+        is_large = (plain.ends - plain.starts > SLICE_BYTES) & (whole.codec[: extents.size] != 0)
+        if not is_large.any():
+            reading = read_default_records(plain.content, extents, self._memory)
+            error = plain.error_before(error, len(whole))
+            yield self._as_chunk(Read(batches, plain.content, reading, error))
+            return
+        # It is the last of a chunk.
+        if large := int(np.argmax(is_large)):
+            reading = read_default_records(plain.content, extents[:large], self._memory)
+            chunk = self._as_chunk(Read(batches[:large], plain.content, reading, None))
+            yield chunk
+            if chunk.error is not None:
+                return
+        yield from self._slices(batches[large : large + 1], plain.content, extents[large:])
+
+    def _slices(
+        self, batch: Batches, content: Bytes, extent: npt.NDArray[np.void]
+    ) -> Iterator[Chunk]:
+        try:
+            slices = check_slices(content, extent, self._memory)
+        except DecompressionLimitError as error:
+            found = located(error, self._source.path, batch, 0)
+            yield replace(self.headers(batch[:0]), error=found)
+            return
+        for reading, is_part in read_slices(content, extent, slices, self._memory):
+            chunk = self._as_chunk(Read(batch, content, reading, None))
+            yield replace(chunk, is_part=is_part)
+
+    def _as_chunk(self, read: Read, keep_bad: bool = False) -> Chunk:
         batches, content, reading, error = read
         counts = reading.counts
         kept = counts.size
@@ -252,15 +274,19 @@ class Decoder:
 
     def _read_batches(self, batches: Batches) -> Read:
         """Read batches of v2."""
-        error = None
-        if not batches.is_whole.all():
-            bad = int(np.argmin(batches.is_whole))
-            error = self._error(CorruptRecordError, _too_small(batches, bad), batches, bad)
-        whole = batches if error is None else batches[:bad]
+        whole, error = self._whole(batches)
         plain = self._plain(whole, whole.position + RECORD_BATCH_OVERHEAD, whole.end)
         extents = extents_of(whole[: plain.ends.size], plain.starts, plain.ends)
         reading = read_default_records(plain.content, extents, self._memory)
         return Read(batches, plain.content, reading, plain.error_before(error, len(whole)))
+
+    def _whole(self, batches: Batches) -> tuple[Batches, KafkaJitError | None]:
+        """The batches up to the first one without room for a header, and its error."""
+        if batches.is_whole.all():
+            return batches, None
+        bad = int(np.argmin(batches.is_whole))
+        error = self._error(CorruptRecordError, too_small(batches, bad), batches, bad)
+        return batches[:bad], error
 
     def _read_messages(self, batches: Batches, lazy: bool) -> Read:
         """Read messages and compressed sets of v0 and v1."""
@@ -344,9 +370,9 @@ class Decoder:
         """Append a batch's records to scratch; return the error if that fails."""
         scratch = self._scratch
         codec, magic = int(batches.codec[row]), int(batches.field("magic")[row])
-        unreadable = _unreadable(codec, magic)
-        if unreadable is not None:
-            return self._error(UnsupportedCompressionTypeError, unreadable, batches, row)
+        refused = unreadable(codec, magic)
+        if refused is not None:
+            return self._error(UnsupportedCompressionTypeError, refused, batches, row)
         try:
             if codec == 0:
                 scratch.append(np.frombuffer(compressed, dtype=np.uint8))
@@ -372,19 +398,3 @@ class Decoder:
         self, exception: type[KafkaJitError], message: str, batches: Batches, row: int
     ) -> KafkaJitError:
         return located(exception(message), self._source.path, batches, row)
-
-
-def _too_small(batches: Batches, row: int) -> str:
-    return (
-        f"Record batch is corrupt (the size {batches.size_in_bytes[row]} is smaller than the "
-        f"minimum allowed overhead {RECORD_BATCH_OVERHEAD})"
-    )
-
-
-def _unreadable(codec: int, magic: int) -> str | None:
-    """Why no batch of this format can have that codec; None if it can."""
-    if codec not in COMPRESSION_TYPES:
-        return f"Unknown compression type id: {codec}"
-    if codec == ZSTD and magic in (MAGIC_V0, MAGIC_V1):
-        return f"Message format v{magic} has no zstd"
-    return None

@@ -82,14 +82,18 @@ class Walk:
         max_records: int = 2**62,
         recycle: bool = True,
         reads_markers: bool = True,
+        in_slices: bool = False,
     ) -> Iterator[Chunk | Gap]:
-        """Yield the selected batches with their records, in `memory`, and gaps."""
+        """Yield the selected batches with their records, in `memory`, and gaps.
+
+        With `in_slices` a large batch may be in several chunks (`Decoder.parts`).
+        """
         decoder = Decoder(
             self._source, memory, max_decompressed_bytes=max_decompressed_bytes, recycle=recycle
         )
 
         def read(framing: Framing) -> Generator[Chunk | Gap, None, bool]:
-            return self._decode(framing, decoder, check_crcs, reads_markers)
+            return self._decode(framing, decoder, check_crcs, reads_markers, in_slices)
 
         self._check_footer(check_crcs)
         return self._parts(read, max_records)
@@ -199,7 +203,12 @@ class Walk:
         return False
 
     def _decode(
-        self, framing: Framing, decoder: Decoder, check_crcs: bool, reads_markers: bool
+        self,
+        framing: Framing,
+        decoder: Decoder,
+        check_crcs: bool,
+        reads_markers: bool,
+        in_slices: bool,
     ) -> Generator[Chunk | Gap, None, bool]:
         """Decode framed batches; return whether the log goes on elsewhere than behind them."""
         batches = framing.batches
@@ -235,21 +244,25 @@ class Walk:
         window = len(batches)  # how many to decode at once
         while len(batches):
             self.position = int(batches.position[0])
-            error = None
+            error: KafkaJitError | None = None
             good = int(np.argmin(sound)) if not sound.all() else len(batches)
             if good == 0:
                 error = errors.get(self.position) or self._unsound(batches, 0, decoder)
             else:
-                chunk = decoder.decode(batches[: min(good, window)])
-                if reads_markers:
-                    chunk = without_bad_markers(chunk)
-                done = len(chunk.batches)
+                done = 0
+                for chunk in decoder.parts(batches[: min(good, window)], in_slices):
+                    if reads_markers:
+                        chunk = without_bad_markers(chunk)
+                    error = chunk.error
+                    if len(chunk.batches):
+                        if not chunk.is_part:
+                            done += len(chunk.batches)
+                            self.position = int(chunk.batches.end[-1])
+                        yield chunk
+                    if error is not None:
+                        break
                 window = 2 * max(window, 1)
                 batches, sound = batches[done:], sound[done:]
-                if done:
-                    self.position = int(chunk.batches.end[-1])
-                    yield chunk
-                error = chunk.error
             if error is None:
                 continue
             self.position = int(batches.position[0])
