@@ -265,12 +265,11 @@ def _save(topics: Sequence[_Topic], progress: Progress, runner: Runner) -> None:
         if parts:
             tasks += encode_tasks(topic.name, parts, is_cut=runner.share(0) is not None)
     by_name = {topic.name: topic for topic in largest}
-    for number, (task, (records, encodings)) in enumerate(
+    for number, (task, (records, size, encodings)) in enumerate(
         zip(tasks, runner.run(tasks), strict=True)
     ):
         if records:
             topic = by_name[task.topic]
-            size = sum(part.size for part in task.parts)
             topic.encodings["sample"] = {"records": records, "bytes": size}
             topic.encodings["now"] = {"codec": topic.figures.main_codec, "bytes": size}
             topic.encodings["encodings"] += encodings

@@ -35,6 +35,8 @@ from kafkajit.scan.table import Task as ScanTask
 OPENING = 4 << 20
 # To encode a byte of a log in seven ways takes as long as reading this many.
 _ENCODING = 100
+# Bytes of records, decompressed, that are encoded anew: a few kilobytes may become gigabytes.
+_MOST_PLAIN = 128 << 20
 # The plan of a compaction reads a log twice.
 _COMPACTING = 2
 
@@ -149,7 +151,10 @@ class ReadRecords:
 
 @dataclass(frozen=True)
 class Encode:
-    """Encodes records of one topic anew; the piece has their number and the documents."""
+    """Encodes records of one topic anew: their number, the bytes that they have now, the documents.
+
+    Parts from the one on that does not fit into memory are left out.
+    """
 
     topic: str
     parts: list[Part]
@@ -163,12 +168,24 @@ class Encode:
     def path(self) -> str:
         return self.parts[0].segment.log.path
 
-    def run(self) -> tuple[int, list[dict[str, Any]]]:
-        rows = [batch for part in self.parts for batch in part.records([])]
+    def run(self) -> tuple[int, int, list[dict[str, Any]]]:
+        rows: list[pa.RecordBatch] = []
+        size = plain = 0
+        for part in self.parts:
+            found = []
+            for batch in part.records([]):
+                plain += batch.nbytes
+                if plain > _MOST_PLAIN:
+                    break
+                found.append(batch)
+            if plain > _MOST_PLAIN:
+                break
+            rows += found
+            size += part.size
         if not rows:
-            return 0, []
+            return 0, 0, []
         records = pa.Table.from_batches(rows).combine_chunks()
-        return records.num_rows, savings.measured_in_all(records, self.encodings)
+        return records.num_rows, size, savings.measured_in_all(records, self.encodings)
 
 
 def encode_tasks(topic: str, parts: list[Part], *, is_cut: bool) -> list[Encode]:

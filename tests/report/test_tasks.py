@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scanning import options_of, write_partition
 
 import kafkajit.testing as kt
-from kafkajit.report import headers
+from kafkajit.report import headers, tasks
 from kafkajit.report.savings import ENCODINGS
 from kafkajit.report.take import ALL, HEADERS, SAMPLE, ReportOptions, take
 from kafkajit.report.tasks import (
@@ -160,3 +160,19 @@ def test_plans_of_partitions_are_added_to_those_of_a_topic(tmp_path: Path) -> No
     assert (plans["partitions"], plans["compaction"]["partitions"]) == (3, 3)
     assert plans["compaction"]["records"] > 0
     assert found == figures((str(tmp_path),), ALL, HERE)
+
+
+def test_parts_that_do_not_fit_into_memory_are_not_encoded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_MOST_PLAIN", 200_000)
+    small = [kt.batch([kt.Record(b"k", b"v" * 9)], base_offset=at) for at in range(3)]
+    large = kt.batch([kt.Record(b"k", bytes(1_000_000))], codec="zstd")
+    for partition, log in enumerate((b"".join(small), large)):
+        folder = tmp_path / f"orders-{partition}"
+        folder.mkdir()
+        (folder / f"{0:020}.log").write_bytes(log)
+    (topic,) = take(ReportOptions((str(tmp_path),)))["topics"]
+    assert topic["savings"]["sample"] == {"records": 3, "bytes": sum(map(len, small))}
+    assert topic["savings"]["now"]["bytes"] == sum(map(len, small))
+    assert topic["sample"]["records"] == 4
