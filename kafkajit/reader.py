@@ -360,7 +360,7 @@ class SegmentReader(Walk):
                 continue
             rows = self._record_rows(part, schema)
             asked = self._selection.rows(part)
-            if asked is not None:
+            if asked is not None and not asked.all():
                 rows = rows.filter(column_of(asked))
             for start in range(0, rows.num_rows, batch_rows):
                 yield rows.slice(start, batch_rows)

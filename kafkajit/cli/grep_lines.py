@@ -34,6 +34,9 @@ class GrepLines(TailLines):
         """The line between records that do not follow each other."""
         return painted("--", SEPARATOR)
 
+    def _may_stream(self, name: str) -> bool:
+        return super()._may_stream(name) and not self._has_headers and not self._marked.get(name)
+
     def _texts(self, rows: pa.RecordBatch, path: str) -> pa.Array:
         lines = super()._texts(rows, path)
         if not self._has_headers:

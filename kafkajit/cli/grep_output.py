@@ -145,13 +145,13 @@ class GrepOutput:
             return
         if not any(self._around):
             if count:
-                rows = records.filter(pa.array(matches))
-                self._print(self._lines.lines(rows, path))
+                rows = records if matches.all() else records.filter(pa.array(matches))
+                self._print_records(rows, path)
             return
         for rows, is_next in self._neighbours.around(Found(records, matches)):
             if self._has_output and not is_next and options.format == "text":
                 self._print([self._lines.separator])
-            self._print(self._lines.lines(rows, path))
+            self._print_records(rows, path)
 
     def _count_of(self, place: str) -> str:
         count = self._counts[place]
@@ -163,6 +163,12 @@ class GrepOutput:
         if topic is None or path in self._lines.folders:
             where["path"] = place
         return json.dumps({**where, "count": count})
+
+    def _print_records(self, rows: pa.RecordBatch, path: str) -> None:
+        self.progress.hide()
+        self._has_output = True
+        for text in self._lines.pieces(rows, path):
+            sys.stdout.write(text)
 
     def _print(self, lines: list[str]) -> None:
         self.progress.hide()

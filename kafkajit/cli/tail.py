@@ -262,7 +262,8 @@ def _print(
             continue
         try:
             for rows in read_stream_task([split], schema, options):
-                sys.stdout.write(lines.text(rows, split.file.path))
+                for text in lines.texts(rows, split.file.path):
+                    sys.stdout.write(text)
         except KafkaJitError as error:
             if isinstance(error, CorruptRecordError):
                 error.advice = "its later records are not printed: see `kafkajit repair`"

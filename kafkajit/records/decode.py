@@ -238,7 +238,7 @@ class Decoder:
         self, batch: Batches, content: Bytes, extent: npt.NDArray[np.void]
     ) -> Iterator[Chunk]:
         try:
-            slices = check_slices(content, extent, self._memory)
+            slices = check_slices(content, extent, bool(batch.is_control[0]), self._memory)
         except DecompressionLimitError as error:
             found = located(error, self._source.path, batch, 0)
             yield replace(self.headers(batch[:0]), error=found)

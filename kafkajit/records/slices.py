@@ -34,12 +34,17 @@ class Slices(NamedTuple):
     refused: Reading | None = None
 
 
-def check_slices(content: Bytes, extent: npt.NDArray[np.void], memory: ColumnMemory) -> Slices:
+def check_slices(
+    content: Bytes, extent: npt.NDArray[np.void], is_control: bool, memory: ColumnMemory
+) -> Slices:
     """Check the records of the batch at `extent`, which has one row, and cut it into slices.
 
     Raises:
-        DecompressionLimitError: a record has more headers than there is room for.
+        DecompressionLimitError: a record has more headers than there is room for, or the batch
+            has markers, which are small and checked together.
     """
+    if is_control:
+        raise DecompressionLimitError(f"A control batch holds more than {SLICE_BYTES} bytes")
     checked = read_default_records(content, extent, ColumnMemory(Wanted()))
     if checked.status != OK:
         return Slices(_NO_SLICES, replace(checked, columns=memory.columns(0, 0), rows=0))

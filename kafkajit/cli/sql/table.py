@@ -170,7 +170,16 @@ def _cell(text: str) -> str:
     return f"'{text}'" if text == "NULL" else escaped(text)
 
 
-_ESCAPES = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
+class _Escapes(dict[int, str]):
+    """The texts that `escaped` writes for code points, as `str.translate` asks for them."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        self[code] = letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        return self[code]
+
+
+_ESCAPES = _Escapes()
 
 
 def escaped(text: str) -> str:
@@ -181,12 +190,7 @@ def escaped(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        letter
-        if letter.isprintable()
-        else _ESCAPES.get(letter) or letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+    return text.translate(_ESCAPES)
 
 
 def width_of(text: str) -> int:
