@@ -23,6 +23,7 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.tiered_names import TIERED_STEM
 from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style, json_line
+from kafkajit.text.pairs import OffsetPairs, Pair
 from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 2**31 - 1  # the largest log that Kafka opens
 _ESCAPE = "surrogateescape"  # a file name may have any bytes
 
-Pairs = list[tuple[int, int]]
+Pairs = list[Pair] | OffsetPairs
 
 
 @dataclass
@@ -59,12 +60,12 @@ class Findings:
                 fields = dict(zip(finding.fields, (first, second), strict=True))
                 yield json_line(finding.kind, path=path, **fields)
 
-    def _all(self) -> Iterator[tuple[_Finding, str, Pairs]]:
+    def _all(self) -> Iterator[tuple[_Finding, str, Iterator[Pair]]]:
         for name, finding in _FINDINGS.items():
             found: dict[str, Pairs] = getattr(self, name)
             for path, pairs in _in_scalas_order(found, puts_every_pair=finding.is_list):
                 # Kafka's lists grow at their fronts.
-                yield finding, path, pairs[:: -1 if finding.is_list else 1]
+                yield finding, path, reversed(pairs) if finding.is_list else iter(pairs)
 
 
 class _Finding(NamedTuple):
@@ -309,7 +310,9 @@ def _complain(line: str) -> None:
 
 def _keep(findings: dict[str, Pairs], file: DumpedFile, pairs: Pairs) -> None:
     if pairs:
-        findings.setdefault(file.absolute, []).extend(pairs)
+        known = findings.setdefault(file.absolute, pairs)
+        if known is not pairs:
+            known.extend(pairs)  # type: ignore[arg-type]  # each kind has one type
 
 
 def _kind(path: Path, kinds: list[str]) -> str | None:

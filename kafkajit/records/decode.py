@@ -207,14 +207,21 @@ class Decoder:
         read = self._read_messages(batches, lazy) if is_messages else self._read_batches(batches)
         return self._as_chunk(read, keep_bad)
 
-    def parts(self, batches: Batches, in_slices: bool) -> Iterator[Chunk]:
+    def parts(
+        self,
+        batches: Batches,
+        in_slices: bool = True,
+        *,
+        keep_bad: bool = False,
+        lazy: bool = False,
+    ) -> Iterator[Chunk]:
         """As `decode`, but `in_slices` a compressed batch of more than a chunk becomes several.
 
         All of these but the last have `is_part`.
         """
         batches = of_one_kind(batches)
         if not in_slices or batches.is_message[:1].any() or not (batches.codec != 0).any():
-            yield self.decode(batches)
+            yield self.decode(batches, keep_bad=keep_bad, lazy=lazy)
             return
         whole, error = self._whole(batches)
         plain = self._plain(whole, whole.position + RECORD_BATCH_OVERHEAD, whole.end)
@@ -223,19 +230,20 @@ class Decoder:
         if not is_large.any():
             reading = read_default_records(plain.content, extents, self._memory)
             error = plain.error_before(error, len(whole))
-            yield self._as_chunk(Read(batches, plain.content, reading, error))
+            yield self._as_chunk(Read(batches, plain.content, reading, error), keep_bad)
             return
         # It is the last of a chunk.
         if large := int(np.argmax(is_large)):
             reading = read_default_records(plain.content, extents[:large], self._memory)
-            chunk = self._as_chunk(Read(batches[:large], plain.content, reading, None))
+            chunk = self._as_chunk(Read(batches[:large], plain.content, reading, None), keep_bad)
             yield chunk
             if chunk.error is not None:
                 return
-        yield from self._slices(batches[large : large + 1], plain.content, extents[large:])
+        batch = batches[large : large + 1]
+        yield from self._slices(batch, plain.content, extents[large:], keep_bad)
 
     def _slices(
-        self, batch: Batches, content: Bytes, extent: npt.NDArray[np.void]
+        self, batch: Batches, content: Bytes, extent: npt.NDArray[np.void], keep_bad: bool
     ) -> Iterator[Chunk]:
         try:
             slices = check_slices(content, extent, bool(batch.is_control[0]), self._memory)
@@ -244,7 +252,7 @@ class Decoder:
             yield replace(self.headers(batch[:0]), error=found)
             return
         for reading, is_part in read_slices(content, extent, slices, self._memory):
-            chunk = self._as_chunk(Read(batch, content, reading, None))
+            chunk = self._as_chunk(Read(batch, content, reading, None), keep_bad)
             yield replace(chunk, is_part=is_part)
 
     def _as_chunk(self, read: Read, keep_bad: bool = False) -> Chunk:

@@ -67,6 +67,7 @@ from kafkajit.text.line_codes import (
     UNKNOWN_CODEC,
 )
 from kafkajit.text.lines import batch_lines, write_lines
+from kafkajit.text.pairs import OffsetPairs
 from kafkajit.text.prepared import Texts, prepared_texts
 from kafkajit.topics.kinds import TopicKind
 from kafkajit.topics.message import MessageTables, learn, new_tables
@@ -177,7 +178,7 @@ class LogDump:
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
         mode: str | None = None,
     ) -> None:
-        self.non_consecutive: list[tuple[int, int]] = []  # offsets next to each other
+        self.non_consecutive = OffsetPairs()  # offsets next to each other
         self.error: KafkaJitError | None = None  # the error that ended the dump early
         self.position = 0  # after the last batch that was read
         self._source = source
@@ -192,6 +193,7 @@ class LogDump:
         self._decoder = Decoder(source, self._memory, max_decompressed_bytes=max_decompressed_bytes)
         self._mode = mode
         self._last_offset = -1
+        self._printed = 0  # records of a batch whose others follow in the next chunk
         self._buffer = np.empty(_TEXT_BYTES, dtype=np.uint8)
 
     def text(self) -> Iterator[memoryview]:
@@ -219,7 +221,9 @@ class LogDump:
         """The lines of a walk's batches, and in PERMISSIVE one for each bad batch and gap."""
         parts: Iterator[Chunk | Batches | Gap] = walk.headers()
         if self._style.records:
-            parts = walk.chunks(self._memory, max_decompressed_bytes=self._max_decompressed_bytes)
+            most = self._max_decompressed_bytes
+            parts = walk.chunks(self._memory, max_decompressed_bytes=most, in_slices=True)
+        is_behind_error = False  # in a batch that is printed in parts
         for part in parts:
             if isinstance(part, Gap):
                 # --max-bytes may cut a batch, which is not damage.
@@ -228,15 +232,18 @@ class LogDump:
                     yield self._gap_line(part)
                 continue
             chunk = part if isinstance(part, Chunk) else self._decoder.headers(part)
+            if is_behind_error:
+                is_behind_error = chunk.is_part
+                continue
             if self._style.records:
                 self._note_offsets(chunk.fields["offset"])
-            if self._style.records:
                 yield from self._lines(chunk)
             else:
                 yield from self._judged(chunk)
             while self.error is not None:
                 if self._mode == FAILFAST or isinstance(self.error, UnreadableByDecoder):
                     return  # in the second case the decoder does not fit, which is not damage
+                is_behind_error = chunk.is_part
                 chunk, gap = _behind_error(chunk, self.error)
                 self.error = None
                 if not self._style.json:
@@ -301,15 +308,18 @@ class LogDump:
         batches, unreadable = self._readable(batches)
         while len(batches):
             if self._style.records:
-                chunk = self._decoder.decode(batches, keep_bad=True, lazy=True)
-                self._note_offsets(chunk.fields["offset"])
+                chunks = self._decoder.parts(batches, keep_bad=True, lazy=True)
             else:
-                chunk = self._decoder.headers(batches)
-            yield from self._lines(chunk)
-            self.error = self.error or chunk.error
-            if self.error is not None:
-                return
-            batches = batches[len(chunk.batches) :]
+                chunks = iter([self._decoder.headers(batches)])
+            for chunk in chunks:
+                if self._style.records:
+                    self._note_offsets(chunk.fields["offset"])
+                yield from self._lines(chunk)
+                self.error = self.error or chunk.error
+                if self.error is not None:
+                    return
+                if not chunk.is_part:
+                    batches = batches[len(chunk.batches) :]
         has_begun = unreadable is not None and unreadable.base_offset is not None
         if has_begun and not self._style.json:
             # Kafka takes anything below v2 for a legacy batch, until it reads the message.
@@ -337,8 +347,8 @@ class LogDump:
 
     def _note_offsets(self, offsets: npt.NDArray[np.int64]) -> None:
         before = np.concatenate([[self._last_offset], offsets[:-1]]) if offsets.size else offsets
-        for row in np.flatnonzero((before != -1) & (offsets != before + 1)).tolist():
-            self.non_consecutive.append((int(before[row]), int(offsets[row])))
+        odd = (before != -1) & (offsets != before + 1)
+        self.non_consecutive.add(before[odd], offsets[odd])
         if offsets.size:
             self._last_offset = int(offsets[-1])
 
@@ -347,12 +357,15 @@ class LogDump:
         texts = None
         if self._style.contents and self._style.topic is None:
             texts = prepared_texts(chunk, self._style.key_texts, self._style.value_texts)
-        batch, record, row = 0, -1, 0
+        # A part that is not the first of its batch goes on behind the records of those before.
+        batch, record, row = 0, self._printed or -1, 0
+        counts = chunk.counts + self._printed
+        self._printed = int(counts[0]) if chunk.is_part else 0
         while True:
             status, batch, record, row, written = write_lines(
                 chunk.content,
                 lines,
-                chunk.counts,
+                counts,
                 chunk.fields if self._style.records else None,
                 self._flags,
                 self._tables,
