@@ -115,15 +115,10 @@ class Decoder:
 
     def headers(self, batches: Batches) -> Chunk:
         """These batches without their records."""
-        return Chunk(
-            self._source.path,
-            self._log_path,
-            batches,
-            np.zeros(len(batches), dtype=np.int64),
-            self._source.content,
-            ColumnMemory(Wanted()).columns(0, 0),
-            0,
-        )
+        path, where = self._source.path, self._log_path
+        counts = np.zeros(len(batches), dtype=np.int64)
+        none = ColumnMemory(Wanted()).columns(0, 0)
+        return Chunk(path, where, batches, counts, self._source.content, none, 0)
 
     def decode_in_one_pass(self, batches: Batches, *, check_crcs: bool) -> Chunk | None:
         """Check and decode the first of these batches in one pass: all, unless one is unusual.
@@ -269,16 +264,8 @@ class Decoder:
                 counts[kept] = 0
             kept += 1
         counts = counts[:kept]
-        return Chunk(
-            self._source.path,
-            self._log_path,
-            batches[:kept],
-            counts,
-            content,
-            reading.columns,
-            int(counts.sum()),
-            error,
-        )
+        path, where, rows = self._source.path, self._log_path, int(counts.sum())
+        return Chunk(path, where, batches[:kept], counts, content, reading.columns, rows, error)
 
     def _read_batches(self, batches: Batches) -> Read:
         """Read batches of v2."""

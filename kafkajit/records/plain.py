@@ -1,4 +1,4 @@
-"""What decoding finds in a run of batches, and why it cannot decode one."""
+"""Plain records of a run of batches, and the reasons why one cannot be decoded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Read(NamedTuple):
 
 
 def too_small(batches: Batches, row: int) -> str:
-    """What is wrong with a batch that has no room for its header."""
+    """The error's text for a batch that has no room for its header."""
     return (
         f"Record batch is corrupt (the size {batches.size_in_bytes[row]} is smaller than the "
         f"minimum allowed overhead {RECORD_BATCH_OVERHEAD})"

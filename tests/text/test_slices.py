@@ -15,7 +15,7 @@ from kafkajit.records import decode
 from kafkajit.testing.batches import varint
 from kafkajit.text.pairs import OffsetPairs
 
-SHORT = 150_000  # the record whose value is no long
+SHORT = 150_000  # the record whose value is shorter
 
 
 def _record(delta: int) -> bytes:
