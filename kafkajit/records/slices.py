@@ -28,7 +28,7 @@ _NO_SLICES = np.empty((0, 3), dtype=np.int64)
 
 
 class Slices(NamedTuple):
-    """Where each slice of a batch begins and ends and how many records it has; or its error."""
+    """The beginning, the end and the number of records of each slice of a batch; or its error."""
 
     bounds: Int64s
     refused: Reading | None = None
@@ -93,7 +93,7 @@ def _check_headers(content: Bytes, extent: npt.NDArray[np.void], bounds: Int64s)
 
 
 def _bounds(content: Bytes, extent: npt.NDArray[np.void]) -> Int64s:
-    """Where each slice of a sound batch begins and ends, and how many records it has."""
+    """The beginning, the end and the number of records of each slice of a sound batch."""
     start, end, count = (int(extent[name][0]) for name in ("start", "end", "count"))
     # Two slices in a row have more bytes or records than one may have.
     most = 2 * ((end - start) // SLICE_BYTES + count // _MOST_RECORDS) + 2
