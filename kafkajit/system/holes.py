@@ -1,6 +1,7 @@
 """The end of a sparse file's data: what is behind it takes no room on the disk, and is zeros.
 
-A file of a few kilobytes may claim to have terabytes. Reading its zeros takes hours.
+A file of a few kilobytes may claim to have terabytes. Reading its zeros takes hours. Smaller files
+are read to their end: some file systems have told of holes where bytes had just been written.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 
 # Stretches of data that are looked at: more are rare, and the system needs some time for each.
 _MOST_STRETCHES = 10_000
+_SMALL = 4 << 30  # twice the size of a segment at most
 _BLOCK = 512  # bytes that st_blocks counts
 
 
@@ -19,7 +21,7 @@ def data_end(file: int, size: int) -> int:
     The system knows it from the places of the file's blocks, without reading them. Moves the
     position of the file, which nothing here reads from.
     """
-    if not hasattr(os, "SEEK_DATA"):
+    if size <= _SMALL or not hasattr(os, "SEEK_DATA"):
         return size
     blocks = getattr(os.fstat(file), "st_blocks", None)
     if blocks is None or blocks * _BLOCK >= size:

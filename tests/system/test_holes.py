@@ -48,6 +48,10 @@ def test_a_file_without_holes_ends_where_it_ends(tmp_path: Path) -> None:
         assert _end(path) == len(content)
 
 
+def test_the_system_is_not_asked_about_a_file_of_a_segments_size(tmp_path: Path) -> None:
+    assert _end(_sparse(tmp_path / "a-0", LOG, 2 << 30)) == 2 << 30
+
+
 def test_a_file_without_data_is_all_zeros(tmp_path: Path) -> None:
     assert _end(_sparse(tmp_path / "a-0", b"")) == 0
 
