@@ -31,7 +31,7 @@ def named_schema(schema: Any, type_: str | None = None) -> Schema:
     if isinstance(schema, Schema):
         return schema
     text = schema_text(schema)
-    if type_ is None and isinstance(schema, (str, os.PathLike)):
+    if type_ is None and _is_path(schema):
         type_ = _TYPES.get(_suffix(schema))
     return Schema(text, type_ or _type_of(text))
 
@@ -59,11 +59,19 @@ def is_schema_text(text: str) -> bool:
     return text.lstrip().startswith(("{", "[", '"')) or _PROTO.match(text) is not None
 
 
+def _is_path(schema: Any) -> bool:
+    """Whether this is the path of a schema. A schema may end like one, in a comment."""
+    if not isinstance(schema, str):
+        return isinstance(schema, os.PathLike)
+    is_text = is_schema_text(schema) and re.search(r'[{;"]', schema) is not None
+    return schema.endswith(SUFFIXES) and not is_text
+
+
 def schema_text(schema: Any) -> str:
     """A schema as text; the path of an .avsc or .proto file is read."""
     if isinstance(schema, bytes):
         return schema.decode()
-    if isinstance(schema, os.PathLike) or (isinstance(schema, str) and schema.endswith(SUFFIXES)):
+    if _is_path(schema):
         return Path(schema).read_text(encoding="utf-8")
     try:
         return schema if isinstance(schema, str) else json.dumps(schema)

@@ -11,6 +11,7 @@ import pytest
 from proto_files import ROOT, compiled, described
 from proto_texts import IMPORTED, TEXTS
 
+import kafkajit
 from kafkajit import InvalidSchemaError
 from kafkajit.values.protobuf.grammar import MAX_DEPTH
 from kafkajit.values.protobuf.proto_text import MAX_NAME, parse_proto
@@ -226,3 +227,23 @@ def test_a_deep_stack_of_the_caller_is_not_in_the_way() -> None:
         )
 
     assert parse(500).messages
+
+
+def test_messages_in_a_long_chain_of_fields_are_refused() -> None:
+    links = "".join(f"message M{at} {{ M{at + 1} next = 1; }}\n" for at in range(MANY))
+    schema = f"{THREE}\n{links}message M{MANY} {{ }}\n"
+    with pytest.raises(InvalidSchemaError, match="nested too deeply"):
+        kafkajit.decode_values([b"\0\0\0\0\1\0"], schema=schema)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{THREE}message A {{ string a = 1; }} // as in /etc/a.avsc",
+        f"{THREE}message A {{ string a = 1; }} // a.proto",
+        "// a\nmessage A { optional string a = 1; } //.proto",
+    ],
+)
+def test_a_schema_that_ends_like_a_files_name_is_a_schema(text: str) -> None:
+    values = kafkajit.decode_values([b"\0\0\0\0\1\0\x0a\1x"], schema=text)
+    assert values.to_pylist() == [{"a": "x"}]

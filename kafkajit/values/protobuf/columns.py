@@ -82,7 +82,10 @@ def column_layout(
     Spark has no unsigned numbers: those of 32 bits are long there, those of 64 bits decimals.
     """
     builder = _Builder(recursion, for_spark)
-    root = builder.message(reader, 0, wanted_fields(columns), ())
+    try:
+        root = builder.message(reader, 0, wanted_fields(columns), ())
+    except RecursionError:
+        raise InvalidSchemaError("the schema is nested too deeply for columns") from None
     root.valid = builder.layout.cell(BYTE, 0)
     return builder.layout, root
 
