@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
 from kafkajit.produce.inputs.opened import opened_file
-from kafkajit.produce.inputs.row_sizes import pieces
-from kafkajit.produce.inputs.rows import MOST_ROWS, BadInputError, Rows, check_names, row_from
+from kafkajit.produce.inputs.row_sizes import pieces, sizes_of
+from kafkajit.produce.inputs.rows import (
+    MOST_RECORD,
+    MOST_ROWS,
+    BadInputError,
+    Rows,
+    check_names,
+    row_from,
+)
 
 _BATCH_BYTES = 32 << 20  # of Parquet that is read at once
 # A value that repeats takes little room in the file. Twice as many rows are read no faster.
@@ -36,8 +44,18 @@ def parquet_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> 
         check_names(names)
         used = [name for name in names if name in wanted]
         _check_types(file.schema, used)
+        rows = _batch_rows(metadata)
+        repeated = _repeated(opened, metadata, rows, used)
+        if repeated:  # as numbers they take no more than the dictionary and these
+            file = pq.ParquetFile(
+                opened,
+                metadata=metadata,
+                pre_buffer=False,
+                coerce_int96_timestamp_unit="us",
+                read_dictionary=repeated,
+            )
         first = 0
-        for batch in file.iter_batches(_batch_rows(metadata), columns=used):
+        for batch in file.iter_batches(rows, columns=used):
             yield from _rows(batch, names, first)
             first += batch.num_rows
 
@@ -71,7 +89,47 @@ def _check_types(schema: pq.ParquetSchema, used: Collection[str]) -> None:
 def _batch_rows(metadata: pq.FileMetaData) -> int:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     most = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)
+    if most > MOST_RECORD:
+        raise BadInputError(f"a row has {most:,} bytes, more than {MOST_RECORD:,}")
     return int(max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(most, 1))))
+
+
+def _repeated(
+    opened: pa.NativeFile, metadata: pq.FileMetaData, rows: int, used: Collection[str]
+) -> list[str]:
+    """The paths of columns whose dictionaries have words that may fill memory as they repeat."""
+    found = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for at in range(group.num_columns):
+            column = group.column(at)
+            path = column.path_in_schema
+            is_nested = "." in path
+            count = column.num_values if is_nested else min(rows, group.num_rows)
+            if (
+                count > 1
+                and column.physical_type == "BYTE_ARRAY"
+                and path.partition(".")[0] in used
+                and path not in found
+                and any("DICTIONARY" in encoding for encoding in column.encodings)
+                and count * column.total_uncompressed_size > _BATCH_BYTES
+                and count * _longest_word(opened, metadata, number, path) > _BATCH_BYTES
+            ):
+                found.append(path)
+    return found
+
+
+def _longest_word(opened: pa.NativeFile, metadata: pq.FileMetaData, group: int, path: str) -> int:
+    """The bytes of the longest value in the dictionary of a column in a row group."""
+    file = pq.ParquetFile(opened, metadata=metadata, pre_buffer=False, read_dictionary=[path])
+    for batch in file.iter_batches(1, row_groups=[group], columns=[path]):
+        array: Any = batch.column(0)
+        while not pa.types.is_dictionary(array.type):
+            if array.type.num_fields != 1:
+                return 0
+            array = array.field(0) if pa.types.is_struct(array.type) else array.values
+        return int(sizes_of(array.dictionary).max(initial=0))
+    return 0
 
 
 def arrow_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
@@ -115,7 +173,7 @@ def _check_end(opened: pa.NativeFile) -> None:
 
 def _rows(batch: pa.RecordBatch, names: list[str], first: int) -> Iterator[Rows]:
     for start in range(0, batch.num_rows, MOST_ROWS):
-        for offset, piece in pieces(batch.slice(start, MOST_ROWS)):
+        for offset, piece in pieces(batch.slice(start, MOST_ROWS), first + start):
             columns = dict(zip(piece.schema.names, piece.columns, strict=True))
             place = partial(row_from, first + start + offset + 1, "")
             yield Rows(columns, piece.num_rows, names, place)

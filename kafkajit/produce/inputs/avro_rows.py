@@ -80,7 +80,7 @@ def avro_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Ite
 
 def _rows(batch: pa.RecordBatch, names: list[str], first: int, place: str) -> Iterator[Rows]:
     for start in range(0, batch.num_rows, MOST_ROWS):
-        for offset, piece in pieces(batch.slice(start, MOST_ROWS)):
+        for offset, piece in pieces(batch.slice(start, MOST_ROWS), first + start):
             columns = dict(zip(piece.schema.names, piece.columns, strict=True))
             row = partial(row_from, first + start + offset + 1, f" in {place}")
             yield Rows(columns, piece.num_rows, names, row)

@@ -13,17 +13,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from kafkajit.produce.inputs.rows import MOST_RECORD, BadInputError
 from kafkajit.storage.source import Int64s
 
 _MOST_BYTES = 64 << 20  # of a batch that is written out
 _FIXED = 8  # bytes of a value of any type besides its text
 
 
-def pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batch in pieces of bounded size, each with the number of its first row."""
+def pieces(batch: pa.RecordBatch, first_row: int = 0) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batch in pieces of bounded size, each with the number of its first row.
+
+    Raises:
+        BadInputError: a row alone is larger than a record may be.
+    """
     sizes = np.zeros(batch.num_rows, dtype=np.int64)
     for column in batch.columns:
         sizes += sizes_of(column)
+    if batch.num_rows and sizes.max() > MOST_RECORD:
+        row = int(sizes.argmax())
+        words = f"it has {sizes[row]:,} bytes, more than {MOST_RECORD:,}"
+        raise BadInputError(words, place=f"row {first_row + row + 1}")
     total = np.cumsum(sizes)
     first = 0
     while first < batch.num_rows:

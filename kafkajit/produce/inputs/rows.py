@@ -19,6 +19,7 @@ MISSING, STRING, NULL = 0, ord('"'), ord("n")
 OBJECT, ARRAY = ord("{"), ord("[")
 TRUE, FALSE = ord("t"), ord("f")
 MOST_ROWS = 1 << 16  # of a batch
+MOST_RECORD = 256 << 20  # bytes of a row
 
 
 class JsonCells(NamedTuple):

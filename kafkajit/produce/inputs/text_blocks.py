@@ -14,10 +14,9 @@ import pyarrow as pa
 from pyarrow.fs import FileSystem
 
 from kafkajit.produce.inputs.opened import opened_stream
-from kafkajit.produce.inputs.rows import BadInputError
+from kafkajit.produce.inputs.rows import MOST_RECORD, BadInputError
 from kafkajit.storage.source import Bytes
 
-MOST_RECORD = 256 << 20  # bytes of a line
 ROOM = 64  # bytes behind the text, which kernels may read
 _BLOCK = 8 << 20
 _READ = 1 << 20  # at once: a stream that is decompressed returns new memory
