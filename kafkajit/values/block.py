@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import WIDE
-from kafkajit.storage.source import Int64s
+from kafkajit.storage.source import Int64s, Mask
 from kafkajit.values.layout import Layout
 
 ROOM = 16  # bytes behind the last value, which a kernel may read
@@ -23,6 +23,7 @@ DONE, FULL, FAILED = range(3)
 AT, WIDTH, OF = range(3)
 
 ALIGNMENT = 64
+_MOST_BYTES = 128 << 20  # of a block, which one value may fill
 _MAX_NESTING = 1100  # frames on the stack
 
 
@@ -56,6 +57,7 @@ class Block:
         self._capacity = np.full(layout.spaces, 4 * values, dtype=np.int64)
         self._capacity[0] = values
         self._allocate()
+        self._most = max(_MOST_BYTES, 4 * self.cells.bytes.size)
 
     def _allocate(self) -> None:
         table = np.zeros((len(self._layout.cells), 3), dtype=np.int64)
@@ -81,12 +83,21 @@ class Block:
         """The place of each cell, in cells of its width."""
         return self.items.table[:, AT] // self.items.table[:, WIDTH]
 
+    def may_grow(self) -> bool:
+        """Whether one value may have more room: a few kilobytes may become gigabytes of cells."""
+        is_full = self._is_full()[self.items.table[:, OF]]
+        more = self.items.table[is_full, WIDTH] * self._capacity[self.items.table[is_full, OF]]
+        return self.cells.bytes.size + int(more.sum()) <= self._most
+
     def grow(self) -> None:
         """Twice the room in the spaces that were full; the block is empty then."""
-        is_full = self.items.saved >= self._capacity
-        is_full[0] = False
-        self._capacity[is_full] *= 2
+        self._capacity[self._is_full()] *= 2
         self._allocate()
+
+    def _is_full(self) -> Mask:
+        is_full: Mask = self.items.saved >= self._capacity
+        is_full[0] = False
+        return is_full
 
     def clear(self) -> None:
         """Empty the block; all of its cells are zero again."""

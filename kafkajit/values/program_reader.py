@@ -15,7 +15,7 @@ from kafkajit.values.columns import Columns
 from kafkajit.values.formats import Format
 from kafkajit.values.framing import Frames
 from kafkajit.values.programs import Programs
-from kafkajit.values.status import MISMATCH, NULL, TOO_DEEP, WORDS, Faults
+from kafkajit.values.status import MISMATCH, NULL, TOO_DEEP, TOO_LARGE, WORDS, Faults
 
 # Values of a block: enough to make the work between blocks small, and few enough for the cache.
 BLOCK_VALUES = 16_384
@@ -111,6 +111,7 @@ class ProgramReader:
         """Read the values from `first` to `end`."""
         assert self._programs is not None
         assert self._block is not None
+        entries = entries.copy()
         values = (content, frames.starts, frames.ends, entries)
         checks_text = False
         program = self._programs.bound(self._block.bases, checks_text)
@@ -127,7 +128,11 @@ class ProgramReader:
                 faults,
             )
             if state == FULL and after == first:
-                self._block.grow()
+                if self._block.may_grow():
+                    self._block.grow()
+                else:
+                    self._block.clear()
+                    entries[first] = -TOO_LARGE
                 program = self._programs.bound(self._block.bases, checks_text)
                 continue
             is_text = columns.append(self._block, content, self._programs.texts, after - first)

@@ -35,7 +35,8 @@ import pyarrow as pa
     BAD_TIME,
     BAD_INDEX,
     BAD_JSON,
-) = range(25)
+    TOO_LARGE,
+) = range(26)
 
 WORDS = {
     TRUNCATED: "the value ends in the middle of a field",
@@ -58,6 +59,7 @@ WORDS = {
     UNUSABLE_SCHEMA: "the schema cannot be used",
     BAD_WIRE_TYPE: "a field's number is 0, its wire type is unknown, or a group does not end",
     BAD_TIME: "seconds or nanoseconds are out of the range of timestamps and durations",
+    TOO_LARGE: "the value has more elements than there is room for",
     BAD_INDEX: "the schema has no message with these indexes",
 }
 
