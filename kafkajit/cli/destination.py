@@ -6,6 +6,7 @@ import argparse
 import errno
 import io
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,10 @@ from kafkajit.places.uri import uri_of
 from kafkajit.system import disk
 from kafkajit.system.acting import owner_of, reading_for
 from kafkajit.system.new_file import NewFile
+from kafkajit.system.ownership import link_of_another
+
+# Open files of this process: a rename would replace the system's link to one.
+_STREAM = re.compile(r"/dev/(?:stdout|stderr|fd/\d+)|/proc/self/fd/\d+")
 
 
 def add_force_option(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +53,11 @@ def destination(path: str | None, *, force: bool) -> Iterator[IO[bytes]]:
     if kind is not None and stat.S_ISFIFO(kind) and owner_of(target.parent) is not None:
         raise FileExistsError(f"{path} is a FIFO in another user's folder: name another file")
     if kind is not None and not stat.S_ISREG(kind):
+        link = link_of_another(target)
+        if link is not None:
+            raise FileExistsError(f"{path} leads through {link}, another user's link: name a file")
+    is_stream = _STREAM.fullmatch(path) is not None
+    if kind is not None and (is_stream or not stat.S_ISREG(kind)):
         with disk.open_stream(target) as out:
             yield out
         return

@@ -151,8 +151,13 @@ def as_location(path: str, locations: Iterable[str]) -> str:
     return path
 
 
-def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None]:
+_SECRETS = ("secret_key", "session_token", "account_key")
+
+
+def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None, tuple[str, ...]]:
     """The file system of a URI, the path of its host there, and the URI if tasks have to open it.
+
+    The last are the secrets of a profile that the URI names.
 
     pyarrow pickles Azure's file systems without the kind of credentials that was in a URI.
     """
@@ -169,7 +174,8 @@ def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None]:
         filesystem, top = FileSystem.from_uri(root)
         opened = with_settings(filesystem, settings) if settings else filesystem
         is_lost = scheme.startswith("abfs") and not settings
-        return opened, top, root if is_lost else None
+        hidden = tuple(str(settings[name]) for name in _SECRETS if name in settings)
+        return opened, top, root if is_lost else None, hidden
     except (ValueError, ImportError, OSError) as error:
         # The error's text repeats the URI.
         reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
@@ -194,12 +200,12 @@ class Location:
                 raise ValueError(f"{location} names a host; a local path is file:///path")
             self.path = shown(location)
         else:
-            filesystem, top, again = _opened(uri)
+            filesystem, top, again, hidden = _opened(uri)
             host = uri["host"] or ""
             self.path = f"{top.rstrip('/')}/{path_in(uri)}".rstrip("/")
             # The text before the path on the file system.
             self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
-            secrets = secrets_in(uri)
+            secrets = secrets_in(uri) + hidden
             self._filesystem = RemoteStore(filesystem, self._prefix, again, secrets)
 
     @property
@@ -368,5 +374,5 @@ def filesystem_at(location: str) -> tuple[FileSystem, str]:
     uri = uri_of(location)
     if uri is None or uri["scheme"] == "file":
         return LocalFileSystem(), Location(location).path
-    filesystem, top, _ = _opened(uri)
+    filesystem, top, *_ = _opened(uri)
     return filesystem, f"{top.rstrip('/')}/{path_in(uri)}".rstrip("/")

@@ -181,7 +181,8 @@ def opening(path: str | os.PathLike[str], function: Callable[..., T], *given: An
     """Call a function that opens a file to read, as the block around it says."""
     owner = None
     if any(_readers.values()):
-        owner = owner_now(os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
+        # The file itself counts, too: it may be a user's link in a folder of root's.
+        owner = owner_now(os.path.abspath(path))  # noqa: PTH100
     is_readers = owner is not None and _readers[owner.user]
     return acting_as(owner if is_readers else None, function, *given)
 

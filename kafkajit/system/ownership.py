@@ -74,6 +74,17 @@ def others_of_folder(folder: str | os.PathLike[str]) -> str | None:
     return None
 
 
+def link_of_another(path: str | os.PathLike[str]) -> Path | None:
+    """The first link on the way to a path that another user than this one and root has made."""
+    if _users is None:
+        return None
+    with contextlib.suppress(OSError):
+        for place, found in places_on_the_way(Path(path).absolute()):
+            if stat.S_ISLNK(found.st_mode) and found.st_uid not in (os.getuid(), _ROOT):
+                return place
+    return None
+
+
 def places_on_the_way(path: str | os.PathLike[str]) -> Iterator[tuple[Path, os.stat_result]]:
     """All folders and links on the way to an absolute path, and the path itself."""
     path = Path(path)

@@ -156,3 +156,12 @@ def test_a_query_refuses_to_write_over_a_file_before_it_starts_spark(
         f"kafkajit sql: {keep} exists: pass --force to replace it, or name another file\n"
     )
     assert keep.read_text() == "mine"
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="has no /dev/fd")
+@pytest.mark.parametrize("words", [[], ["--force"]])
+def test_an_open_file_is_written_to_and_not_replaced(words: list[str], tmp_path: Path) -> None:
+    with (tmp_path / "a.html").open("wb") as file:
+        place = f"/dev/fd/{file.fileno()}"
+        assert main(["report", "sample:", "-o", place, *words]) == 0
+    assert (tmp_path / "a.html").stat().st_size > 1000

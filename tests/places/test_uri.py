@@ -149,7 +149,7 @@ def test_a_local_path_may_have_anything(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["a/./b", "a//b/", "./a/b", "/a/b/."])
 def test_a_folder_of_a_bucket_has_one_path(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = _MockFileSystem()
-    monkeypatch.setattr(location_module, "_opened", lambda _uri: (store, "bucket", None))
+    monkeypatch.setattr(location_module, "_opened", lambda _uri: (store, "bucket", None, ()))
     location = f"s3://bucket/{path}?region=eu-west-1"
     assert filesystem_at(location)[1] == Location(location).path == "bucket/a/b"
     assert shown(location) == "s3://bucket/a/b"

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -177,3 +178,15 @@ def test_a_store_that_repeats_a_secret_does_not_bring_it_into_an_error(
         assert "CRET" not in shown
         assert "FROM-ENVIRONMENT" not in shown.replace('FROM-ENVIRONMENT")', "")
         assert "***" in shown
+
+
+def test_the_secrets_of_a_profile_are_not_for_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ("[p]", "aws_access_key_id=AKIA", "aws_secret_access_key=SE9CRET")
+    (tmp_path / "credentials").write_text("\n".join((*lines, "aws_session_token=TOKEN")))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    store = Location("s3://bucket/k?profile=p&region=x")._filesystem
+    assert store is not None
+    assert {"SE9CRET", "TOKEN"} <= {*store.secrets}

@@ -415,3 +415,29 @@ def test_the_owner_of_a_partition_changes_checkpoints_in_roots_folder_or_nobody_
         assert files_in(log) == before
         assert checkpoint.read_text() == text
     assert main(["repair", str(log), "--apply"]) == 0
+
+
+def test_a_link_of_another_user_leads_to_no_device(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drop = places.root.parent / "drop"  # root's, and others may put links into it
+    drop.mkdir()
+    drop.chmod(0o1777)
+    for folder in (places.home, drop):
+        link = folder / "a.html"
+        link.symlink_to("/dev/null")
+        os.lchown(link, NOBODY, NOBODY)
+        assert main(["report", "sample:", "-o", str(link)]) == 1
+        assert "another user's link: name a file" in capsys.readouterr().err
+
+
+def test_a_link_of_another_user_in_a_folder_of_roots_is_read_as_that_user(places: Places) -> None:
+    drop = places.root.parent / "drop"
+    drop.mkdir()
+    drop.chmod(0o1777)
+    link = drop / "a.csv"
+    link.symlink_to(places.root / "secret")
+    os.lchown(link, NOBODY, NOBODY)
+    with reading_for(places.home), pytest.raises(PermissionError):
+        opening(link, open_path, link, os.O_RDONLY)
+    assert opening(link, open_path, link, os.O_RDONLY) >= 0
