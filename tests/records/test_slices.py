@@ -6,6 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from corpus import NO_JIT
 
 import kafkajit
 from kafkajit import testing as kt
@@ -17,6 +18,8 @@ from kafkajit.schema import record_schema
 from kafkajit.storage.source import Source
 from kafkajit.testing.batches import varint
 from kafkajit.walk.walk import Walk
+
+pytestmark = pytest.mark.skipif(NO_JIT, reason="megabytes")
 
 SMALL = kt.batch([kt.Record(b"k", b"small")], codec="zstd")
 SPREAD = random.Random(5).randbytes(1 << 16)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from corpus import NO_JIT
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from kafkajit.cli import main
 from kafkajit.records import decode
 from kafkajit.testing.batches import varint
 from kafkajit.text.pairs import OffsetPairs
+
+pytestmark = pytest.mark.skipif(NO_JIT, reason="megabytes")
 
 SHORT = 150_000  # the record whose value is shorter
 
