@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from corpus import NO_JIT
 
 import kafkajit
 from kafkajit.values import block
+
+pytestmark = pytest.mark.skipif(NO_JIT, reason="megabytes")
 
 PROTO = 'syntax="proto3"; message Top { message M { int32 a = 1; } repeated M m = 1; }'
 
