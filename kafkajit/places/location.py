@@ -151,13 +151,10 @@ def as_location(path: str, locations: Iterable[str]) -> str:
     return path
 
 
-_SECRETS = ("secret_key", "session_token", "account_key")
-
-
 def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None, tuple[str, ...]]:
     """The file system of a URI, the path of its host there, and the URI if tasks have to open it.
 
-    The last are the secrets of a profile that the URI names.
+    The last are the secrets that no error may show.
 
     pyarrow pickles Azure's file systems without the kind of credentials that was in a URI.
     """
@@ -174,8 +171,7 @@ def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None, tuple[str,
         filesystem, top = FileSystem.from_uri(root)
         opened = with_settings(filesystem, settings) if settings else filesystem
         is_lost = scheme.startswith("abfs") and not settings
-        hidden = tuple(str(settings[name]) for name in _SECRETS if name in settings)
-        return opened, top, root if is_lost else None, hidden
+        return opened, top, root if is_lost else None, secrets_in(uri, settings)
     except (ValueError, ImportError, OSError) as error:
         # The error's text repeats the URI.
         reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
@@ -200,12 +196,11 @@ class Location:
                 raise ValueError(f"{location} names a host; a local path is file:///path")
             self.path = shown(location)
         else:
-            filesystem, top, again, hidden = _opened(uri)
+            filesystem, top, again, secrets = _opened(uri)
             host = uri["host"] or ""
             self.path = f"{top.rstrip('/')}/{path_in(uri)}".rstrip("/")
             # The text before the path on the file system.
             self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
-            secrets = secrets_in(uri) + hidden
             self._filesystem = RemoteStore(filesystem, self._prefix, again, secrets)
 
     @property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, unquote
 
 from kafkajit.format.printable import printable
@@ -134,16 +136,20 @@ def has_secrets(location: str) -> bool:
     return ":" in unquote(uri["user"] or "") or bool(is_misplaced or in_query)
 
 
-def secrets_in(uri: re.Match[str]) -> tuple[str, ...]:
-    """The texts that a store's errors must not show: secrets of a location and the environment.
+def secrets_in(uri: re.Match[str], settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts that a store's errors must not show: of a location, its settings, the environment.
 
-    >>> secrets_in(uri_of("s3://key:a%2Fb+c@bucket/orders-0?session_token=token&region=x"))
-    ('token', 'a/b+c', 'a%2Fb%2Bc')
+    Each comes before those that are parts of it.
+
+    >>> location = uri_of("s3://key:a%2Fb+c@bucket/orders-0?session_token=token&region=x")
+    >>> secrets_in(location, {"secret_key": "from a profile"})[-3:]
+    ('a%2Fb%2Bc', 'a/b+c', 'token')
     """
     found = [unquote(uri["user"] or "").rstrip("@").partition(":")[2]]
-    for name, value in parse_qsl((uri["query"] or "")[1:]):
+    for name, value in [*parse_qsl((uri["query"] or "")[1:]), *settings.items()]:
         if re.search(_SECRETS, name, re.IGNORECASE):
-            found += [value, *parse_qs(value.removeprefix("?")).get("sig", [])]
+            found += [str(value), *parse_qs(str(value).removeprefix("?")).get("sig", [])]
     found += [os.environ.get(name, "") for name in _OF_STORES]
     texts = {text for one in found for text in (one, quote(one, safe=""))}
-    return tuple(sorted((text for text in texts if len(text) >= _SHORTEST), key=len))
+    known = sorted(text for text in texts if len(text) >= _SHORTEST)
+    return tuple(sorted(known, key=len, reverse=True))

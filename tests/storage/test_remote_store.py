@@ -166,7 +166,7 @@ def test_a_store_that_repeats_a_secret_does_not_bring_it_into_an_error(
     monkeypatch.setenv("AWS_SESSION_TOKEN", "FROM-ENVIRONMENT")
     uri = uri_of(location)
     assert uri is not None
-    store = RemoteStore(LocalFileSystem(), "memory://", secrets=secrets_in(uri))
+    store = RemoteStore(LocalFileSystem(), "memory://", secrets=secrets_in(uri, {}))
     for kind in (OSError, PermissionError, ArrowException):
 
         def refused(kind: type[Exception] = kind) -> None:
@@ -190,3 +190,15 @@ def test_the_secrets_of_a_profile_are_not_for_errors(
     store = Location("s3://bucket/k?profile=p&region=x")._filesystem
     assert store is not None
     assert {"SE9CRET", "TOKEN"} <= {*store.secrets}
+
+
+def test_a_secret_is_hidden_whole_if_another_one_is_a_part_of_it() -> None:
+    uri = uri_of("s3://AKIA:SE9C@bucket/k?region=x&session_token=SE9CRET")
+    assert uri is not None
+    store = RemoteStore(LocalFileSystem(), "memory://", secrets=secrets_in(uri, {}))
+
+    def refused() -> None:
+        raise OSError("you sent SE9C and SE9CRET")
+
+    with pytest.raises(OSError, match=r"^you sent \*\*\* and \*\*\*$"):
+        store.ask(refused, "k")
