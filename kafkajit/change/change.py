@@ -40,10 +40,10 @@ from kafkajit.change.files import (
     Identity,
     check_link,
     identity,
-    limit_mode,
     link,
     make_folder,
     make_private_folder,
+    mode_within,
     own,
     resemble,
     say_where,
@@ -85,9 +85,12 @@ class Change:
     Args:
         folder: the partition's folder.
         action: what is done, such as "repair"; it names the folder of the replaced files.
+        models: files and folders: others can do no more with the folder if the change makes it.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], action: str) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], action: str, models: Iterable[Path] = ()
+    ) -> None:
         # If the folder is a link, log.dirs is the folder that the link is in.
         self.folder = Path(os.path.abspath(folder))  # noqa: PTH100
         self._root = self.folder.parent
@@ -106,7 +109,7 @@ class Change:
         self._is_open = True
         try:
             if self._made_folder:
-                make_folder(self.folder)
+                make_folder(self.folder, mode_within(models))
             check_link(self.folder)
             for left in (self._staged, self.folder / DONE):
                 tidy(left)
@@ -157,12 +160,6 @@ class Change:
         for folder in (self._staged / "new", staged.parent):
             disk.make_folder(folder, 0o700, exist_ok=True)
         return staged
-
-    def limit_folder(self, sources: Iterable[Path]) -> None:
-        """Let others do no more with a folder that this change has made than with its sources."""
-        if self._made_folder:
-            for source in sources:
-                limit_mode(self.folder, source)
 
     def remove(self, path: str | os.PathLike[str]) -> None:
         """Remove a live file; a log's indexes and its snapshot go with it, unless they are new."""
@@ -314,7 +311,11 @@ class Change:
                 resemble(staged, live)
             else:
                 own(staged, like=self.folder)
-                limit_mode(staged, (live.parent if live.parent.exists() else self.folder))
+                around = live.parent if live.parent.exists() else self.folder
+                mode = staged.stat().st_mode & 0o777
+                within = mode_within([around], mode)
+                if within != mode:
+                    disk.set_mode(staged, within)
         sync_all(new.values())
         found = {name: identity(staged) for name, staged in new.items()}
         return {name: known for name, known in found.items() if known is not None}

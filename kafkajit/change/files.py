@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -94,9 +94,9 @@ def link(source: Path, target: Path) -> None:
         sync(target)
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: Path, mode: int = 0o777) -> None:
     """Create a folder with the owner of the folder around it."""
-    disk.make_folder(path)
+    disk.make_folder(path, mode)
     own(path, like=path.parent)
     sync(path.parent)
 
@@ -144,14 +144,14 @@ def resemble(path: Path, model: Path) -> None:
     own(path, like=model)
 
 
-def limit_mode(path: Path, model: Path) -> None:
-    """Let others do no more with a new file or folder than with another one."""
-    found, most = path.lstat().st_mode, model.stat().st_mode
-    if stat.S_ISDIR(found) and stat.S_ISREG(most):  # who may read a file may enter its copy
-        most |= (most & 0o444) >> 2
-    limited = found & (most | 0o700) & 0o777
-    if limited != found & 0o777:
-        disk.set_mode(path, limited)
+def mode_within(models: Iterable[Path], mode: int = 0o777) -> int:
+    """A mode with which others can do no more than with these files and folders."""
+    for model in models:
+        most = model.stat().st_mode
+        if stat.S_ISREG(most):  # who may read a file may enter the folder of its copy
+            most |= (most & 0o444) >> 2
+        mode &= most | 0o700
+    return mode
 
 
 def check_trusted(path: Path, found: os.stat_result, around: Path) -> None:

@@ -62,6 +62,11 @@ class PartitionPlan(ABC):
     def stage(self, change: Change) -> None:
         """Stage all changes of files."""
 
+    @property
+    def models(self) -> Iterable[Path]:
+        """Files and folders than which a folder that the change makes is no more open."""
+        return ()
+
     def report_to(self, progress: Progress) -> None:
         """Report the bytes that `apply` reads; most plans have read everything before."""
         progress(self.folder.name, 0, 0)
@@ -97,7 +102,7 @@ class PartitionPlan(ABC):
                 "files have changed since the plan was made: make another plan",
                 path=str(self.folder),
             )
-        with reading_for(self.folder), Change(self.folder, self.ACTION) as change:
+        with reading_for(self.folder), Change(self.folder, self.ACTION, self.models) as change:
             self.stage(change)
             return change.commit(keep=keep)
 

@@ -91,6 +91,11 @@ class PartitionRestoration(PartitionPlan):
         first_time, last_time = (None if at is None or at < 0 else at for at in found)
         return first_time, last_time
 
+    @property
+    def models(self) -> list[Path]:
+        logs = [Path(kept.segment.log.key) for kept in self.segments if kept.segment.log.is_local]
+        return [*logs, *{log.parent for log in logs}]
+
     def report_to(self, progress: Progress) -> None:
         self.progress = adding(progress, self.folder.name, self.size)
 
@@ -130,8 +135,6 @@ class PartitionRestoration(PartitionPlan):
     def stage(self, change: Change) -> None:
         target = Target.at(self.folder)
         check_targets([target], into_existing=self._options.into_existing_topics)
-        logs = [Path(kept.segment.log.key) for kept in self.segments if kept.segment.log.is_local]
-        change.limit_folder([*logs, *{log.parent for log in logs}])
         copy = LogCopy(self.source, self.folder, change, self.leader_epoch, self.progress)
         try:
             copy.copy(self.segments, self.start_offset)

@@ -838,18 +838,33 @@ def test_the_first_time_of_a_compacted_log_is_that_of_a_record(tmp_path: Path) -
     ],
 )
 def test_a_restored_log_is_no_more_open_than_its_source(
-    of_folder: int, of_file: int, folder_mode: int, file_mode: int, tmp_path: Path
+    of_folder: int,
+    of_file: int,
+    folder_mode: int,
+    file_mode: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = tmp_path / "backup" / "orders-0"
     shutil.copytree(SAMPLE_LOGS / "orders-0", source)
     for path in source.iterdir():
         path.chmod(of_file)
     source.chmod(of_folder)
+    made = tmp_path / "kafka" / "orders-0"
+    asked: list[int] = []  # the mode at first: a run that is killed leaves the folder
+    make = os.mkdir
+
+    def mkdir(path: Any, mode: int = 0o777, **options: Any) -> None:
+        if Path(path).name == made.name:
+            asked.append(mode)
+        make(path, mode, **options)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
     before = os.umask(0o022)
     try:
-        kafkajit.restore(source, tmp_path / "kafka").apply()
+        kafkajit.restore(source, made.parent).apply()
     finally:
         os.umask(before)
-    made = tmp_path / "kafka" / "orders-0"
+    assert [mode & ~0o022 for mode in asked][:1] == [folder_mode]
     assert made.stat().st_mode & 0o777 == folder_mode
     assert {path.stat().st_mode & 0o777 for path in made.iterdir()} == {file_mode}
