@@ -19,7 +19,7 @@ from kafkajit.storage.source import (
     open_file,
     read_small,
 )
-from kafkajit.system.holes import data_end
+from kafkajit.system.holes import SMALL, data_end
 from kafkajit.system.whole_listing import whole_listing, whole_pages
 
 logger = logging.getLogger("kafkajit")
@@ -72,7 +72,7 @@ class StoredFile:
 
     def _data_end(self) -> int | None:
         """A position behind which a file on a disk has only zeros."""
-        if not isinstance(self.filesystem, LocalFileSystem):
+        if self.size <= SMALL or not isinstance(self.filesystem, LocalFileSystem):
             return None
         with open_file(self.key) as file:
             return data_end(file.fileno(), self.size)

@@ -11,7 +11,7 @@ import os
 
 # Stretches of data that are looked at: more are rare, and the system needs some time for each.
 _MOST_STRETCHES = 10_000
-_SMALL = 4 << 30  # twice the size of a segment at most
+SMALL = 4 << 30  # twice the size of a segment at most
 _BLOCK = 512  # bytes that st_blocks counts
 
 
@@ -21,7 +21,7 @@ def data_end(file: int, size: int) -> int:
     The system knows it from the places of the file's blocks, without reading them. Moves the
     position of the file, which nothing here reads from.
     """
-    if size <= _SMALL or not hasattr(os, "SEEK_DATA"):
+    if size <= SMALL or not hasattr(os, "SEEK_DATA"):
         return size
     blocks = getattr(os.fstat(file), "st_blocks", None)
     if blocks is None or blocks * _BLOCK >= size:
