@@ -141,13 +141,13 @@ class Journal:
             are_logs = all(map(is_log, stage.gone)) and any(map(is_log, stage.names))
             if stage.kind not in (IN, OUT, SWAP) or (stage.kind == SWAP and not are_logs):
                 raise ValueError("it has a stage that no change has")
+        # Root takes each step as the owner of its folder, who need not be the journal's. In a
+        # log.dirs folder of its own it is the partition's owner, too.
+        owner, is_roots = owner_of(home), folder.lstat().st_uid == 0
         for there in sorted(inside):
             check_link(there)
-            # Root takes each step as the owner of its folder, who need not be the journal's. In a
-            # log.dirs folder of its own it is the partition's owner, too.
-            owners = (owner_of(home), *([None] if there == root else []))
-            is_anothers = there.exists() and owner_of(there) not in owners
-            if is_anothers and folder.lstat().st_uid != 0:
+            owners = (owner, None) if there == root else (owner,)
+            if not is_roots and there.exists() and owner_of(there) not in owners:
                 raise ValueError(f"{there} has another owner than {home}")
         staged = folder / "new"
         if staged.is_symlink() or staged.exists():

@@ -50,14 +50,8 @@ def destination(path: str | None, *, force: bool) -> Iterator[IO[bytes]]:
         kind = None
     if kind is not None and stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, "name a file in this folder", path)
-    if kind is not None and stat.S_ISFIFO(kind) and owner_of(target.parent) is not None:
-        raise FileExistsError(f"{path} is a FIFO in another user's folder: name another file")
-    if kind is not None and not stat.S_ISREG(kind):
-        link = link_of_another(target)
-        if link is not None:
-            raise FileExistsError(f"{path} leads through {link}, another user's link: name a file")
-    is_stream = _STREAM.fullmatch(path) is not None
-    if kind is not None and (is_stream or not stat.S_ISREG(kind)):
+    if kind is not None and (not stat.S_ISREG(kind) or _STREAM.fullmatch(path)):
+        _check_stream(target, kind)
         with disk.open_stream(target) as out:
             yield out
         return
@@ -67,6 +61,15 @@ def destination(path: str | None, *, force: bool) -> Iterator[IO[bytes]]:
         raise FileNotFoundError(f"there is no folder {target.parent}: make it, or name another")
     with reading_for(target.parent), NewFile(target, replaces=force) as out:
         yield out
+
+
+def _check_stream(target: Path, kind: int) -> None:
+    """Raise if another user decides that the file to write is a pipe or a device."""
+    if stat.S_ISFIFO(kind) and owner_of(target.parent) is not None:
+        raise FileExistsError(f"{target} is a FIFO in another user's folder: name another file")
+    link = link_of_another(target)
+    if link is not None:
+        raise FileExistsError(f"{target} leads through {link}, another user's link: name a file")
 
 
 @contextmanager

@@ -146,12 +146,12 @@ class GrepOutput:
         if not any(self._around):
             if count:
                 rows = records if matches.all() else records.filter(pa.array(matches))
-                self._print_records(rows, path)
+                self._write(self._lines.pieces(rows, path))
             return
         for rows, is_next in self._neighbours.around(Found(records, matches)):
             if self._has_output and not is_next and options.format == "text":
                 self._print([self._lines.separator])
-            self._print_records(rows, path)
+            self._write(self._lines.pieces(rows, path))
 
     def _count_of(self, place: str) -> str:
         count = self._counts[place]
@@ -164,16 +164,14 @@ class GrepOutput:
             where["path"] = place
         return json.dumps({**where, "count": count})
 
-    def _print_records(self, rows: pa.RecordBatch, path: str) -> None:
-        self.progress.hide()
-        self._has_output = True
-        for text in self._lines.pieces(rows, path):
-            sys.stdout.write(text)
-
     def _print(self, lines: list[str]) -> None:
+        self._write(f"{line}\n" for line in lines)
+
+    def _write(self, texts: Iterable[str]) -> None:
         self.progress.hide()
         self._has_output = True
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        for text in texts:
+            sys.stdout.write(text)
 
 
 def places_of(logs: Iterable[StoredFile]) -> dict[str, str]:

@@ -15,17 +15,16 @@ from kafkajit.places.location import ON_ITS_WAY, PARTITION, SEGMENT_NAME, Locati
 from kafkajit.storage.stored_file import StoredFile
 
 # Compressed backups of segments. kafkajit does not read them.
-_COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
+_PACKERS = "gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip"
+_COMPRESSED = re.compile(rf"\d{{20}}\.log\.(?:{_PACKERS})")
 # Copies that people and programs make of segments, or are making: `00000000000000000004 (1).log`,
 # `4.LOG`, `4.log.bak`, `.4.log.Zk3a0Q`.
-_PACKED = r"(?:tar\.)?(?:gz|zst|lz4|bz2|xz|sz|snappy|br|z|zip|7z|lzo)|tar|tgz"
+_PACKED = rf"(?:tar\.)?(?:{_PACKERS}|7z|lzo)|tar|tgz"
 _COPY = re.compile(
     r"(?i:.*\d.*\.log(?:\.(?:bak|copy|old|orig|save|\d+|te?mp|part|partial|filepart|enc|gpg|pgp|age"
     rf"|{_PACKED})|~|-copy)?|.*copy.*\.log|\..*\d.*\.log\.[a-z0-9]{{6}})"
 )
 _OFFSET = re.compile(r"\d{20}")
-# What a broker itself makes of one.
-_ON_ITS_WAY = re.compile(r"\d{20}\.log\.(?:deleted|cleaned|swap)")
 # The files that a broker keeps beside segments.
 _BESIDE = re.compile(
     r"\d{20}\.(?:index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"
@@ -97,9 +96,9 @@ def _is_all_of(file: StoredFile) -> bool:
 def _is_copy(file: StoredFile) -> bool:
     if not file.size or not _COPY.fullmatch(file.name):
         return False
-    is_known = any(one.fullmatch(file.name) for one in (SEGMENT_NAME, _ON_ITS_WAY, _COMPRESSED))
-    is_known = is_known or foreign_format(file.path) is not None
-    return not is_known and object_name(file.path) is None
+    if SEGMENT_NAME.fullmatch(file.name) or _COMPRESSED.fullmatch(file.name):
+        return False
+    return foreign_format(file.path) is None and object_name(file.path) is None
 
 
 def _left_out(paths: Sequence[str], why: str) -> LeftOutError:

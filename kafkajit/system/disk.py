@@ -142,7 +142,7 @@ def remove_tree(path: _Path, *, ignore_errors: bool = False) -> None:
     """Remove a folder and all that is in it."""
     with suppress(*([OSError] if ignore_errors else [])):
         try:
-            _at(path, partial(_remove_tree, ignore_errors=ignore_errors))
+            _at(path, lambda name, folder: shutil.rmtree(name, ignore_errors, dir_fd=folder))
         except RecursionError:
             raise OSError(errno.ELOOP, "its folders are too deep to remove", path) from None
 
@@ -245,10 +245,6 @@ def _naming(act: Callable[[], None], path: _Path) -> Callable[[], None]:
             raise
 
     return named
-
-
-def _remove_tree(name: _Path, folder: int | None, *, ignore_errors: bool) -> None:
-    shutil.rmtree(name, ignore_errors=ignore_errors, dir_fd=folder)
 
 
 def _opened(path: _Path, flags: int, mode: int = 0o666) -> int:
