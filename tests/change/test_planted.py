@@ -16,7 +16,7 @@ from changes import SCENARIOS, A, B, Files, files, just_committed, live, place
 import kafkajit
 from kafkajit.change.change import Change
 from kafkajit.change.files import check_link
-from kafkajit.change.journal import DONE, JOURNAL, READY, STAGED
+from kafkajit.change.journal import CLEAN_SHUTDOWN, DONE, JOURNAL, READY, STAGED
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.steps import resume
 from kafkajit.errors import KafkaJitError
@@ -301,3 +301,17 @@ def test_folders_that_are_too_deep_to_remove_stop_their_partition_alone(log_dirs
         assert resume(log_dirs) == []
     finally:
         subprocess.run(["rm", "-rf", deep], check=True)
+
+
+def test_a_change_without_one_of_its_new_logs_takes_no_step(log_dirs: Path) -> None:
+    ready = log_dirs / A / READY
+    stages = json.loads((ready / JOURNAL).read_text())["stages"]
+    new = next(name for one in stages if one["kind"] == "swap" for name in one["names"])
+    (log_dirs / new).unlink(missing_ok=True)
+    (ready / "new" / new).rename(log_dirs / new)  # so that it looks like a step that was taken
+    (log_dirs / CLEAN_SHUTDOWN).touch()
+    before = everything(log_dirs)
+    with pytest.raises(KafkaJitError, match="cannot be finished"):
+        resume(log_dirs)
+    assert everything(log_dirs) == before
+    assert (log_dirs / CLEAN_SHUTDOWN).exists()

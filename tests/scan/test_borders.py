@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from partitions import data, log_name, make_partition, moved
 from scanning import read_rows, read_table
-from streaming import finished, started
+from streaming import finish, finished, started
 
 import kafkajit
 from kafkajit.cli import main
@@ -281,19 +282,27 @@ def test_a_stream_begins_with_damage_that_may_have_its_first_offset(tmp_path: Pa
 
 # The first offset of a batch of five records, and the base offset that it has instead.
 LIES = [(5, 7), (5, 4), (5, 1), (20, 21), (20, 16), (20, 22), (15, 11)]
+AT_ENDS = [(10, 14), (10, 8), (25, 27), (25, 24), (25, 25 + (1 << 20))]  # of segments
 
 
-@pytest.mark.parametrize(("first", "base_offset"), LIES)
+def with_indexes(folder: Path, first: int, base_offset: int) -> Path:
+    """A log of three segments, and the indexes from before one batch got another base offset."""
+    starts = {0: (0, 5, 10), 15: (15, 20, 25), 30: (30, 35)}
+    sound = {base: [data(one, 5) for one in firsts] for base, firsts in starts.items()}
+    make_partition(folder, sound)
+    for base, firsts in starts.items():
+        batches = [moved(data(one, 5), base_offset if one == first else one) for one in firsts]
+        (folder / log_name(base)).write_bytes(b"".join(batches))
+    finish(folder)
+    return folder
+
+
+@pytest.mark.parametrize(("first", "base_offset"), LIES + AT_ENDS)
 @pytest.mark.parametrize("at", [0, 1, 4, 5])
 def test_a_range_with_a_batch_that_lies_is_neither_restored_nor_exported(
     at: int, first: int, base_offset: int, tmp_path: Path
 ) -> None:
-    starts = {0: (0, 5, 10), 15: (15, 20, 25), 30: (30, 35)}
-    sound = {base: [data(one, 5) for one in firsts] for base, firsts in starts.items()}
-    folder = make_partition(tmp_path / "orders-0", sound)
-    for base, firsts in starts.items():
-        batches = [moved(data(one, 5), base_offset if one == first else one) for one in firsts]
-        (folder / log_name(base)).write_bytes(b"".join(batches))
+    folder = with_indexes(tmp_path / "orders-0", first, base_offset)
     words = [str(folder), "--partition", "orders-0"]
     for name, offset in (("--starting-offset", first + at), ("--ending-offset", first + at)):
         if (at, name) == (5, "--starting-offset") or (at, name) == (0, "--ending-offset"):
@@ -318,3 +327,30 @@ def test_damage_at_the_end_of_a_segment_is_reported_with_later_times(tmp_path: P
     later = [Predicate("timestamp", ">=", datetime.fromtimestamp(TIME / 1000 + 5, UTC))]
     rows = read_table(folder, predicates=later, mode="PERMISSIVE")
     assert rows["offset"].to_pylist() == [None, *range(10, 15)]
+
+
+@pytest.mark.parametrize(("first", "base_offset"), AT_ENDS)
+def test_a_time_in_a_last_batch_that_lies_is_named_or_lies_behind_sound_ones(
+    first: int, base_offset: int, tmp_path: Path
+) -> None:
+    folder = with_indexes(tmp_path / "logs" / "orders-0", first, base_offset)
+    query = started(folder, startingTimestamp=str(TIME + first * 1000), mode="PERMISSIVE")
+    rows = query.trigger(["offset", "corruption"])
+    rows = rows if rows.num_rows else query.trigger(["offset", "corruption"])
+    assert rows["offset"].to_pylist()[0] is None
+    out = tmp_path / "a.parquet"
+    until = ["--ending-timestamp", str(TIME + first * 1000), "--mode", "DROPMALFORMED"]
+    main(["export", str(folder), *until, "-o", str(out)])
+    assert pq.read_table(out)["offset"].to_pylist() == [*range(first)]
+
+
+@pytest.mark.parametrize(("first", "base_offset"), LIES + AT_ENDS)
+def test_a_time_behind_a_batch_that_lies_begins_with_the_sound_one(
+    first: int, base_offset: int, tmp_path: Path
+) -> None:
+    folder = with_indexes(tmp_path / "logs" / "orders-0", first, base_offset)
+    behind = first + 5
+    since = ["--starting-timestamp", str(TIME + behind * 1000), "--mode", "DROPMALFORMED"]
+    main(["export", str(folder), *since, "-o", str(tmp_path / "a.parquet")])
+    offsets = pq.read_table(tmp_path / "a.parquet")["offset"].to_pylist()
+    assert offsets == [*range(behind, 40)]
