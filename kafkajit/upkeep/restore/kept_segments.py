@@ -254,12 +254,10 @@ def _check_order(opened: OpenSegment, batches: Batches, row: int, wanted: Range)
     begin = opened.segment.base_offset
     is_first = batches.position[0] == 0 and firsts[0] >= begin
     wrong = misplaced(firsts, lasts, begin - 1 if is_first else None)
-    end = opened.segment.between.last
-    wrong |= (firsts > end) | (lasts > end)
     for at in np.flatnonzero(wrong[: row + 1]).tolist():
         before, behind = lasts[:at][~wrong[:at]], firsts[at + 1 :][~wrong[at + 1 :]]
         last = int(before[-1]) if before.size else None
-        following = int(behind[0]) if behind.size else end + 1 if end < MAX_INT64 else None
+        following = int(behind[0]) if behind.size else None
         first = begin if last is None else last + 1
         may_have = Range(first, MAX_INT64 if following is None else following - 1)
         if may_have & wanted or Range(int(firsts[at]), int(lasts[at])) & wanted:
