@@ -23,7 +23,7 @@ from kafkajit.format.tiered_names import MAYBE_ID
 from kafkajit.places.uri import parts_of, path_in, secrets_in, uri_of, without_secrets
 from kafkajit.places.uri_options import taken_out, with_settings
 from kafkajit.storage.globs import glob_to_regex
-from kafkajit.storage.remote_store import RemoteStore, Requests
+from kafkajit.storage.remote_store import RemoteStore, Requests, Storage
 from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.storage.stored_file import (
     StoredFile,
@@ -209,7 +209,7 @@ class Location:
         return None if self._filesystem is None else self._filesystem.requests
 
     @property
-    def _opened(self) -> FileSystem | RemoteStore:
+    def _opened(self) -> Storage:
         return self._filesystem or LocalFileSystem()
 
     def stored(self, info: FileInfo) -> StoredFile:
@@ -360,14 +360,11 @@ class Location:
         return found
 
 
-def filesystem_at(location: str) -> tuple[FileSystem, str]:
+def filesystem_at(location: str) -> tuple[Storage, str]:
     """The file system of a location and its path there.
 
     >>> filesystem_at("/backup/orders")[1]
     '/backup/orders'
     """
-    uri = uri_of(location)
-    if uri is None or uri["scheme"] == "file":
-        return LocalFileSystem(), Location(location).path
-    filesystem, top, *_ = _opened(uri)
-    return filesystem, f"{top.rstrip('/')}/{path_in(uri)}".rstrip("/")
+    place = Location(location)
+    return place._opened, place.path

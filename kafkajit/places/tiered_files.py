@@ -14,14 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyarrow.fs import FileSystem
-
 from kafkajit.errors import Failed, KafkaJitError, RemoteStorageError
 from kafkajit.format.tiered_names import INDEXES, LOG, MANIFEST, SNAPSHOT, object_name
 from kafkajit.places.chunks import ChunkReader, ReadObject, decrypted_index
 from kafkajit.places.manifest import Manifest, check_manifest_size, parse_manifest
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
-from kafkajit.storage.remote_store import RemoteStore, Requests
+from kafkajit.storage.remote_store import Requests, Storage
 from kafkajit.storage.source import Source, into_memory
 from kafkajit.storage.stored_file import StoredFile
 
@@ -88,7 +86,7 @@ class SegmentObject:
     part: tuple[int, int] | None = None  # of the object; None: it is a segment in chunks
 
     @property
-    def filesystem(self) -> FileSystem | RemoteStore | None:
+    def filesystem(self) -> Storage | None:
         """The file system of the object."""
         return self.object.filesystem
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, unquote
 
 from kafkajit.format.printable import printable
+from kafkajit.places.uri_options import secrets_of_profiles
 
 # A scheme of one letter would be a Windows drive. A secret may contain slashes; a port may not.
 _URI = re.compile(
@@ -137,7 +139,7 @@ def has_secrets(location: str) -> bool:
 
 
 def secrets_in(uri: re.Match[str], settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The texts that a store's errors must not show: of a location, its settings, the environment.
+    """The texts that a store's errors must not show: of a location, its settings, this user.
 
     Each comes before those that are parts of it.
 
@@ -150,6 +152,8 @@ def secrets_in(uri: re.Match[str], settings: Mapping[str, Any]) -> tuple[str, ..
         if re.search(_SECRETS, name, re.IGNORECASE):
             found += [str(value), *parse_qs(str(value).removeprefix("?")).get("sig", [])]
     found += [os.environ.get(name, "") for name in _OF_STORES]
-    texts = {text for one in found for text in (one, quote(one, safe=""))}
+    if uri["scheme"].startswith("s3"):
+        found += secrets_of_profiles()
+    texts = {text for one in found for text in (one, quote(one, safe=""), escape(one))}
     known = sorted(text for text in texts if len(text) >= _SHORTEST)
     return tuple(sorted(known, key=len, reverse=True))

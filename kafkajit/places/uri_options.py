@@ -74,16 +74,8 @@ def with_settings(filesystem: FileSystem, settings: Mapping[str, Any]) -> FileSy
 
 def _of_profile(name: str) -> dict[str, str]:
     """The settings of a profile in the files of AWS's tools."""
-    files = [
-        Path(os.environ.get(variable) or Path.home() / ".aws" / file)
-        for variable, file in (
-            ("AWS_CONFIG_FILE", "config"),
-            ("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
-        )
-    ]
-    parser = configparser.RawConfigParser()
     try:
-        parser.read(files)
+        parser = _profiles()
     except configparser.Error as error:
         raise ValueError(f"profile {name!r}: {error}") from None
     found: dict[str, str] = {}
@@ -91,9 +83,35 @@ def _of_profile(name: str) -> dict[str, str]:
         if parser.has_section(section):
             found |= parser[section]
     if "aws_access_key_id" not in found:
-        places = " and ".join(map(str, files))
+        places = " and ".join(map(str, _files_of_profiles()))
         raise ValueError(
             f"profile {name!r} has no access key in {places}: set AWS_PROFILE instead, which also "
             "takes roles and single sign-on"
         )
     return {name: found[key] for name, key in _OF_PROFILE.items() if key in found}
+
+
+def secrets_of_profiles() -> list[str]:
+    """The secrets of all profiles, one of which AWS's library may use by itself."""
+    try:
+        parser = _profiles()
+    except (OSError, RuntimeError, ValueError, configparser.Error):  # no home, not a text
+        return []
+    names = (_OF_PROFILE["secret_key"], _OF_PROFILE["session_token"])
+    return [profile[name] for profile in parser.values() for name in names if name in profile]
+
+
+def _files_of_profiles() -> list[Path]:
+    return [
+        Path(os.environ.get(variable) or Path.home() / ".aws" / file)
+        for variable, file in (
+            ("AWS_CONFIG_FILE", "config"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+        )
+    ]
+
+
+def _profiles() -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.read(_files_of_profiles())
+    return parser

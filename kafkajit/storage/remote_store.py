@@ -9,13 +9,14 @@ again after 1, 2 and 4 seconds. One that fails for another reason is not.
 from __future__ import annotations
 
 import logging
+import os
 import random
 import re
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem
@@ -99,15 +100,27 @@ class RemoteStore:
         self.requests.add(1)
         return RemoteFile(self, file, key)
 
-    def ask(self, request: Callable[[], _T], path: str) -> _T:
+    def open_output_stream(self, key: str) -> pa.NativeFile:
+        """Open a new file, which appears when it is closed."""
+        file = self.ask(lambda: self.filesystem.open_output_stream(key, compression=None), key)
+        return pa.PythonFile(RemoteSink(self, file, key), "w")
+
+    def create_dir(self, key: str) -> None:
+        """Make a folder and those around it, on stores that have folders."""
+        self.ask(lambda: self.filesystem.create_dir(key, recursive=True), key)
+
+    def delete_file(self, key: str) -> None:
+        self.ask(lambda: self.filesystem.delete_file(key), key)
+
+    def ask(self, request: Callable[[], _T], path: str, pauses: Sequence[float] = _PAUSES) -> _T:
         """Send a request, again if the file system has too much to do."""
-        for pause in (*_PAUSES, None):
+        for pause in (*pauses, None):
             try:
                 return request()
             except (OSError, pa.ArrowException) as failed:
                 error = self._without_secrets(failed)
                 if pause is None or not _may_pass(error):
-                    raise _explained(error, self.prefix + path) from error
+                    raise _explained(error, self.prefix + path, len(pauses) + 1) from error
                 wait = pause * random.uniform(0.5, 1.5)  # noqa: S311  not a secret
                 if not self.requests.repeated:
                     logger.warning(
@@ -132,13 +145,18 @@ def _reopened(uri: str, prefix: str, secrets: tuple[str, ...]) -> RemoteStore:
     return RemoteStore(FileSystem.from_uri(uri)[0], prefix, uri, secrets)
 
 
+# A file system on this machine, or a remote one.
+Storage: TypeAlias = FileSystem | RemoteStore
+
+
 class RemoteFile:
     """An open file of a RemoteStore."""
 
-    def __init__(self, store: RemoteStore, file: Any, key: str) -> None:
+    def __init__(self, store: RemoteStore, file: pa.NativeFile, key: str) -> None:
         self._store = store
         self._file = file
         self._key = key
+        self._position = 0
 
     def size(self) -> int:
         size: int = self._store.ask(self._file.size, self._key)
@@ -149,14 +167,63 @@ class RemoteFile:
         self._store.requests.add(1, len(content))
         return content
 
-    def read(self) -> bytes:
-        return self.read_at(self.size(), 0)
+    def read(self, count: int | None = None) -> bytes:
+        """The next bytes; without a count, the rest."""
+        if count is None:
+            count = self.size() - self._position
+        content = self.read_at(count, self._position)
+        self._position += len(content)
+        return content
+
+    def seek(self, position: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
+        self._position = position + (self.size() if start is None else start)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._file.closed)
+
+    def as_native(self) -> pa.NativeFile:
+        """The file as Arrow's readers take it, which close it."""
+        return pa.PythonFile(self, "r")
 
     def __enter__(self) -> RemoteFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        self.close()
+
+
+class RemoteSink:
+    """A new file of a RemoteStore. What has failed once is not written again."""
+
+    def __init__(self, store: RemoteStore, file: pa.NativeFile, key: str) -> None:
+        self._store = store
+        self._file = file
+        self._key = key
+
+    def write(self, content: bytes) -> int:
+        return self._once(lambda: int(self._file.write(content)))
+
+    def flush(self) -> None:
+        """Do nothing: nobody sees the file before it is closed."""
+
+    def close(self) -> None:
+        self._once(self._file.close)
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._file.closed)
+
+    def _once(self, request: Callable[[], _T]) -> _T:
+        return self._store.ask(request, self._key, pauses=())
 
 
 def _may_pass(error: Exception) -> bool:
@@ -167,7 +234,7 @@ def _may_pass(error: Exception) -> bool:
     return bool(_THROTTLED.search(text) or _BROKEN.search(text))
 
 
-def _explained(error: Exception, path: str) -> Exception:
+def _explained(error: Exception, path: str, tries: int) -> Exception:
     """The error, in words that name the place and the remedy."""
     text, reason = str(error), _first_line(error)
     if isinstance(error, (FileNotFoundError, IsADirectoryError, NotADirectoryError)):
@@ -179,14 +246,13 @@ def _explained(error: Exception, path: str) -> Exception:
         )
     if isinstance(error, PermissionError) or _REFUSED.search(text):
         return PermissionError(
-            f"access to {path} is refused: check the credentials, their rights to list and "
-            f"to read, and the region; a public bucket takes anonymous=true in the URI ({reason})"
+            f"access to {path} is refused: check the credentials, their rights to list, to read "
+            "and, for results, to write, and the region; a public bucket takes anonymous=true in "
+            f"the URI ({reason})"
         )
     if _may_pass(error):
-        return OSError(
-            f"{path} cannot be read, after {len(_PAUSES) + 1} tries: try again later, or with "
-            f"fewer tasks at once ({reason})"
-        )
+        failed = f"cannot be read, after {tries} tries" if tries > 1 else "cannot be written"
+        return OSError(f"{path} {failed}: try again later, or with fewer tasks at once ({reason})")
     if _UNREACHABLE.search(text) or isinstance(error, ConnectionError):
         return OSError(f"{path} cannot be reached: check the endpoint and the network ({reason})")
     return error

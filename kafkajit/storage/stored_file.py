@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileType, LocalFileSystem
 
-from kafkajit.storage.remote_store import PAGE, RemoteStore, Requests
+from kafkajit.storage.remote_store import PAGE, Requests, Storage
 from kafkajit.storage.source import (
     RangeReader,
     Source,
@@ -33,9 +33,7 @@ class StoredFile:
     size: int
     modified_ns: int | None  # None if the file system does not report it
     key: str  # its path on the file system
-    filesystem: (
-        FileSystem | RemoteStore | None
-    )  # None if it is local and holds the bytes as they are
+    filesystem: Storage | None  # None if it is local and holds the bytes as they are
 
     @property
     def name(self) -> str:
@@ -110,7 +108,7 @@ class StoredFile:
         return stored_as(info, prefix, self.filesystem) if info.type == FileType.File else None
 
     @property
-    def _opened(self) -> FileSystem | RemoteStore:
+    def _opened(self) -> Storage:
         return self.filesystem or LocalFileSystem()
 
 
@@ -126,7 +124,7 @@ def _warn_once(text: str) -> None:
 
 def infos_in(
     folder: str,
-    filesystem: FileSystem | RemoteStore,
+    filesystem: Storage,
     report: Callable[[str, str], None] = report_unread,
     *,
     is_local: bool,
@@ -169,9 +167,7 @@ def report_dangling_links(folder: str, report: Callable[[str, str], None] = repo
                 report(name, "not read, it is a link to a file or folder that does not exist")
 
 
-def stored_as(
-    info: FileInfo, prefix: str, filesystem: FileSystem | RemoteStore | None
-) -> StoredFile:
+def stored_as(info: FileInfo, prefix: str, filesystem: Storage | None) -> StoredFile:
     """A listed file; `prefix` is the text before its path, up to the host of a URI."""
     return StoredFile(
         path=prefix + info.path,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 import traceback
 from collections.abc import Iterator
+from html import escape
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
 
@@ -111,3 +114,87 @@ def test_no_command_prints_or_leaves_a_secret(
     for text in (printed, caplog.text, b"".join(left).decode(errors="replace")):
         for secret in (KEY, SECRET, quote(SECRET, safe=""), TOKEN):
             assert secret not in text
+
+
+@pytest.fixture
+def echo() -> Iterator[str]:
+    """The end of the URI of a store that refuses requests and repeats them, as proxies do."""
+
+    class Echo(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            self.rfile.read(size)
+            said = escape(str(dict(self.headers)) + self.path)
+            body = f"<Error><Code>AccessDenied</Code><Message>{said}</Message></Error>".encode()
+            self.send_response(403)
+            self.send_header("Content-Type", "application/xml")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815
+
+        def do_HEAD(self) -> None:
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"endpoint_override=127.0.0.1:{server.server_port}&scheme=http&region=us-east-1"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+REFUSED = [
+    "info {place}",
+    "export sample: -o {place}/a.csv",
+    "export sample: -o {place} --to csv",
+    "import {place} out --topic t --new-offsets",
+    "import {place}/*.csv out --topic t --new-offsets",
+    "restore {place} out",
+]
+
+
+@pytest.mark.parametrize("line", REFUSED)
+@pytest.mark.parametrize("where", ["uri", "?profile=p", "AWS_PROFILE", "default"])
+def test_a_refusal_that_repeats_the_request_shows_no_secret(
+    where: str,
+    line: str,
+    echo: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.chdir(tmp_path)
+    profile = "default" if where == "default" else "p"
+    lines = (f"[{profile}]", f"aws_access_key_id={KEY}", f"aws_secret_access_key={SECRET}")
+    (tmp_path / "credentials").write_text("\n".join((*lines, f"aws_session_token={TOKEN}", "")))
+    user, option = "", ""
+    if where == "uri":
+        (tmp_path / "credentials").unlink()
+        user, option = f"{KEY}:{quote(SECRET, safe='')}@", f"&session_token={TOKEN}"
+    elif where == "?profile=p":
+        option = "&profile=p"
+    elif where == "AWS_PROFILE":
+        monkeypatch.setenv("AWS_PROFILE", "p")
+    words = []
+    for word in line.split():
+        name, place, rest = word.partition("{place}")
+        there = f"s3://{user}bucket/logs{rest}?{echo}{option}"
+        words.append(f"{name}{there}" if place else word)
+    assert main(words) == 1
+    printed = "".join(capfd.readouterr())
+    assert "is refused: check the credentials" in printed
+    assert TOKEN not in printed
+    assert SECRET not in printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 import traceback
@@ -18,7 +19,7 @@ from pyarrow.fs import FileInfo, LocalFileSystem, PyFileSystem
 from asv_bench.benchmarks.memory_store import MemoryStore
 from kafkajit.places.location import Location
 from kafkajit.places.uri import secrets_in, uri_of
-from kafkajit.storage.remote_store import RemoteStore
+from kafkajit.storage.remote_store import RemoteSink, RemoteStore
 
 
 @pytest.mark.parametrize(
@@ -202,3 +203,34 @@ def test_a_secret_is_hidden_whole_if_another_one_is_a_part_of_it() -> None:
 
     with pytest.raises(OSError, match=r"^you sent \*\*\* and \*\*\*$"):
         store.ask(refused, "k")
+
+
+def test_a_write_that_fails_is_not_repeated(pauses: list[float]) -> None:
+    class Full:
+        closed = False
+        tries = 0
+
+        def write(self, _: bytes) -> int:
+            self.tries += 1
+            raise OSError("AWS Error SLOW_DOWN during UploadPart operation")
+
+    file = Full()
+    sink = RemoteSink(RemoteStore(LocalFileSystem(), "memory://"), file, "bucket/rows")
+    with pytest.raises(OSError, match=r"^memory://bucket/rows cannot be written: try again later"):
+        sink.write(b"rows")
+    assert file.tries == 1
+    assert not pauses
+
+
+@pytest.mark.parametrize("whence", [os.SEEK_SET, os.SEEK_CUR, os.SEEK_END])
+def test_arrow_reads_a_remote_file_from_any_position(whence: int, tmp_path: Path) -> None:
+    (tmp_path / "rows").write_bytes(b"0123456789")
+    store = RemoteStore(LocalFileSystem(), "memory://")
+    with store.open_input_file(str(tmp_path / "rows")) as file:
+        assert file.read(4) == b"0123"
+        file.seek({os.SEEK_SET: 6, os.SEEK_CUR: 2, os.SEEK_END: -4}[whence], whence)
+        assert (file.tell(), file.read(2), file.read()) == (6, b"67", b"89")
+    with store.open_input_file(str(tmp_path / "rows")).as_native() as native:
+        assert native.size() == 10
+        native.seek(8)
+        assert native.read() == b"89"

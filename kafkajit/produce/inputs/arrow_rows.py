@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.fs import FileSystem
 
 from kafkajit.produce.inputs.opened import opened_file
 from kafkajit.produce.inputs.row_sizes import pieces, sizes_of
@@ -21,6 +20,7 @@ from kafkajit.produce.inputs.rows import (
     check_names,
     row_from,
 )
+from kafkajit.storage.remote_store import Storage
 
 _BATCH_BYTES = 32 << 20  # of Parquet that is read at once
 # A value that repeats takes little room in the file. Twice as many rows are read no faster.
@@ -29,7 +29,7 @@ _CONTINUES = b"\xff\xff\xff\xff"  # before each message of a stream, since Arrow
 _END_OF_STREAM = bytes(4)
 
 
-def parquet_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
+def parquet_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Iterator[Rows]:
     """The rows of a Parquet file; `wanted` are the names of the columns that are read."""
     with opened_file(filesystem, path) as opened:
         metadata = pq.read_metadata(opened)
@@ -132,7 +132,7 @@ def _longest_word(opened: pa.NativeFile, metadata: pq.FileMetaData, group: int, 
     return 0
 
 
-def arrow_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
+def arrow_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Iterator[Rows]:
     """The rows of Arrow's file or stream; `wanted` are the names of the columns that are read."""
     with opened_file(filesystem, path) as opened:
         is_file = opened.read(6) == b"ARROW1"

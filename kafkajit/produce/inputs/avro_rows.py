@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
-from pyarrow.fs import FileSystem
 
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.format.compression import DecodeError, OutputFull, unsnappied_size, unsnappy
@@ -24,6 +23,7 @@ from kafkajit.format.zstd import ZstdDecompressor, ZstdError
 from kafkajit.produce.inputs.opened import opened_stream
 from kafkajit.produce.inputs.row_sizes import pieces
 from kafkajit.produce.inputs.rows import MOST_ROWS, BadInputError, Rows, check_names, row_from
+from kafkajit.storage.remote_store import Storage
 from kafkajit.values.decoder import ValueDecoder
 from kafkajit.values.framing import BARE
 from kafkajit.values.schema import AVRO
@@ -38,7 +38,7 @@ _UUID = ("fixed", "uuid")  # type and logical type
 _MOST_CELLS = 1 << 25  # of a block, each of which may take 16 bytes
 
 
-def avro_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
+def avro_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Iterator[Rows]:
     """The rows of a file; `wanted` are the names of the fields that are read."""
     (info,) = filesystem.get_file_info([path])
     with opened_stream(filesystem, path) as opened:

@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pyarrow.fs import FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileType, LocalFileSystem
 
 from kafkajit.format.suffixes import AVRO, TEXT, format_in
 from kafkajit.places.location import GLOB, Location, filesystem_at, shown
 from kafkajit.produce.inputs.listing import Listed, listed_in
+from kafkajit.storage.remote_store import Storage
 from kafkajit.storage.source import check_regular
 
 FORMATS = ("parquet", "arrow", "csv", "jsonl", "avro")
@@ -51,7 +52,7 @@ _PLACE = ("topic", "partition", "date")
 class InputFile(NamedTuple):
     """A file, its format, and the columns that its path has."""
 
-    filesystem: FileSystem
+    filesystem: Storage
     path: str
     format: str
     codec: str | None
@@ -142,7 +143,7 @@ def repeated(files: Iterable[InputFile]) -> Iterator[list[str]]:
 
 
 def _add_folder(
-    filesystem: FileSystem, folder: str, format_: str | None, found: Found, left_out: str | None
+    filesystem: Storage, folder: str, format_: str | None, found: Found, left_out: str | None
 ) -> None:
     """Add the files in a folder, or note them if it is left out as a whole."""
     for place in listed_in(filesystem, folder):
@@ -180,7 +181,7 @@ def _skip(place: Listed, left_out: str, found: Found) -> None:
         found.skipped.append(place.path)
 
 
-def _input(filesystem: FileSystem, path: str, format_: str | None) -> InputFile:
+def _input(filesystem: Storage, path: str, format_: str | None) -> InputFile:
     named, codec = format_in(path.rpartition("/")[2], (*TEXT, AVRO))
     known = format_ or named
     if known is None:

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileSelector, FileType, LocalFileSystem
+
+from kafkajit.storage.remote_store import Storage
 
 
 class Listed(NamedTuple):
@@ -26,7 +28,7 @@ class Listed(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
-def listed_in(filesystem: FileSystem, folder: str) -> list[Listed]:
+def listed_in(filesystem: Storage, folder: str) -> list[Listed]:
     """All that is in a folder, except folders, by path."""
     if isinstance(filesystem, LocalFileSystem):
         found = list(_local(folder))

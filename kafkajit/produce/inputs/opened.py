@@ -8,30 +8,31 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
-from pyarrow.fs import FileSystem, LocalFileSystem
 
+from kafkajit.storage.remote_store import RemoteStore, Storage
 from kafkajit.storage.source import open_descriptor
 
 # Open files by their numbers. Arrow opens one again there, without a look at the path.
 _OPEN_FILES = Path("/proc/self/fd")
 
 
-def opened_file(filesystem: FileSystem, path: str) -> pa.NativeFile:
+def opened_file(filesystem: Storage, path: str) -> pa.NativeFile:
     """Open a file whose parts are read in any order."""
-    if not isinstance(filesystem, LocalFileSystem):
-        return filesystem.open_input_file(path)
+    if isinstance(filesystem, RemoteStore):
+        return filesystem.open_input_file(path).as_native()
     with _place_of(path) as place:
         return filesystem.open_input_file(place)
 
 
 def opened_stream(
-    filesystem: FileSystem, path: str, compression: str | None = "detect"
+    filesystem: Storage, path: str, compression: str | None = "detect"
 ) -> pa.NativeFile:
     """Open a file that is read from its beginning to its end."""
-    if not isinstance(filesystem, LocalFileSystem):
-        return filesystem.open_input_stream(path, compression)
     if compression == "detect":
         compression = _compression(path)
+    if isinstance(filesystem, RemoteStore):
+        opened = filesystem.open_input_file(path).as_native()
+        return opened if compression is None else pa.CompressedInputStream(opened, compression)
     with _place_of(path) as place:
         return filesystem.open_input_stream(place, compression)
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
-from pyarrow.fs import FileSystem
 
 from kafkajit.produce.inputs.opened import opened_stream
 from kafkajit.produce.inputs.rows import MOST_RECORD, BadInputError
+from kafkajit.storage.remote_store import Storage
 from kafkajit.storage.source import Bytes
 
 ROOM = 64  # bytes behind the text, which kernels may read
@@ -32,7 +32,7 @@ _MARKS = {
 
 
 @contextmanager
-def text_of(filesystem: FileSystem, path: str, codec: str | None) -> Iterator[TextBlocks]:
+def text_of(filesystem: Storage, path: str, codec: str | None) -> Iterator[TextBlocks]:
     """The text of a file, which may be compressed with gzip or zstd."""
     with opened_stream(filesystem, path, compression=None) as opened:
         head = opened.read(4)

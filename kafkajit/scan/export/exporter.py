@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow.fs import FileType, LocalFileSystem
+from pyarrow.fs import FileType
 
 from kafkajit.change.files import say_where
 from kafkajit.errors import KafkaJitError
@@ -38,6 +38,7 @@ from kafkajit.scan.export.partition_log import PartitionLog, partitions_to_expor
 from kafkajit.scan.export.partition_rows import rows_of
 from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.export.round_files import RoundFiles, offsets_metadata, version
+from kafkajit.storage.remote_store import RemoteStore
 from kafkajit.system.acting import reading_for
 from kafkajit.system.new_file import NewFile
 
@@ -322,9 +323,9 @@ def export_to_file(
 
 def _to_new_file(out: str, write: Callable[[pa.NativeFile], ExportResult]) -> ExportResult:
     """Write a file that appears when it is complete; one of the same name is an error."""
-    filesystem, path = filesystem_at(out)
+    storage, path = filesystem_at(out)
     exists = FileExistsError(f"{shown(out)} exists: remove it, or name another file")
-    if isinstance(filesystem, LocalFileSystem):
+    if not isinstance(storage, RemoteStore):
         if os.path.lexists(path):
             raise exists
         try:
@@ -338,12 +339,12 @@ def _to_new_file(out: str, write: Callable[[pa.NativeFile], ExportResult]) -> Ex
             raise exists from None
 
     def check_free() -> None:
-        (there,) = filesystem.get_file_info([path])
+        (there,) = storage.get_file_info([path])
         if there.type != FileType.NotFound:
             raise exists
 
     check_free()
-    sink = filesystem.open_output_stream(path, compression=None)
+    sink = storage.open_output_stream(path)
     try:
         result = write(sink)
         check_free()  # another one may have come meanwhile

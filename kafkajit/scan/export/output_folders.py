@@ -14,9 +14,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pyarrow as pa
-from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileSelector, FileType
 
-from kafkajit.change.files import read_regular, say_where
+from kafkajit.change.files import read_regular
 from kafkajit.change.lock import broker_folder_of
 from kafkajit.errors import LockedError
 from kafkajit.places.location import filesystem_at, shown
@@ -29,6 +29,7 @@ from kafkajit.scan.export.journal import (
 )
 from kafkajit.scan.export.output import OutputFolder
 from kafkajit.state.meta_properties import META_PROPERTIES
+from kafkajit.storage.remote_store import RemoteStore
 from kafkajit.system import disk
 from kafkajit.system.acting import reading_for
 from kafkajit.system.durable import sync_all
@@ -124,10 +125,10 @@ class RemoteFolder(OutputFolder):
 
     shows_when_closed = True
 
-    def __init__(self, filesystem: FileSystem, path: str, name: str) -> None:
+    def __init__(self, store: RemoteStore, path: str, name: str) -> None:
         super().__init__(path, name)
-        self._fs = filesystem
-        self._fs.create_dir(f"{path}/{JOURNALS}", recursive=True)
+        self._store = store
+        self._store.create_dir(f"{path}/{JOURNALS}")
 
     def close(self) -> None:
         """Do nothing: there is no lock."""
@@ -136,7 +137,7 @@ class RemoteFolder(OutputFolder):
         return final
 
     def opened(self, written: str) -> pa.NativeFile:
-        return _opened(self._fs, self._at(written))
+        return self._store.open_output_stream(self._at(written))
 
     def drop(self, sink: pa.NativeFile) -> None:
         never_close(sink)
@@ -157,7 +158,7 @@ class RemoteFolder(OutputFolder):
 
     def _size(self, name: str) -> int | None:
         """The size of a file; None if it is missing."""
-        (info,) = self._fs.get_file_info([self._at(name)])
+        (info,) = self._store.get_file_info([self._at(name)])
         return info.size if info.type == FileType.File else None
 
     def _not_as_written(self, file: ExportedFile) -> str:
@@ -169,26 +170,26 @@ class RemoteFolder(OutputFolder):
 
     def entries(self, journal: str) -> list[str]:
         selector = FileSelector(self._at(journal), allow_not_found=True)
-        found = (info.base_name for info in self._fs.get_file_info(selector))
+        found = (info.base_name for info in self._store.get_file_info(selector))
         return sorted(filter(is_entry, found))
 
     def content(self, name: str) -> bytes | None:
-        (info,) = self._fs.get_file_info([self._at(name)])
+        (info,) = self._store.get_file_info([self._at(name)])
         if info.type != FileType.File:
             return None
-        with self._fs.open_input_file(self._at(name)) as file:
-            return file.read(MOST_BYTES)  # type: ignore[no-any-return]
+        with self._store.open_input_file(self._at(name)) as file:
+            return file.read(MOST_BYTES)
 
     def put(self, name: str, content: bytes) -> None:
-        with _opened(self._fs, self._at(name)) as file:
+        with self._store.open_output_stream(self._at(name)) as file:
             file.write(content)
 
     def exists(self, name: str) -> bool:
-        (info,) = self._fs.get_file_info([self._at(name)])
+        (info,) = self._store.get_file_info([self._at(name)])
         return bool(info.type != FileType.NotFound)
 
     def remove(self, name: str) -> None:
-        self._fs.delete_file(self._at(name))
+        self._store.delete_file(self._at(name))
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"
@@ -196,17 +197,17 @@ class RemoteFolder(OutputFolder):
 
 def output_folder(location: str) -> OutputFolder:
     """The folder at a location, which is made if it is missing."""
-    filesystem, path = filesystem_at(location)
-    (there,) = filesystem.get_file_info([path])
+    storage, path = filesystem_at(location)
+    (there,) = storage.get_file_info([path])
     if there.type not in (FileType.NotFound, FileType.Directory):
         raise NotADirectoryError(
             f"{shown(location)} is a file: pass a folder, or the name of a new file with the "
             "suffix of its format"
         )
-    if isinstance(filesystem, LocalFileSystem):
-        _check_outside_of_brokers(Path(path), shown(location))
-        return LocalFolder(path, shown(location))
-    return RemoteFolder(filesystem, path, shown(location))
+    if isinstance(storage, RemoteStore):
+        return RemoteFolder(storage, path, shown(location))
+    _check_outside_of_brokers(Path(path), shown(location))
+    return LocalFolder(path, shown(location))
 
 
 def _check_outside_of_brokers(path: Path, name: str) -> None:
@@ -229,11 +230,3 @@ def never_close(sink: pa.NativeFile) -> None:
     """Give up a stream to an object store without making its object appear."""
     _never_closed.append(sink)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(sink))  # also when the process ends
-
-
-def _opened(filesystem: FileSystem, path: str) -> pa.NativeFile:
-    try:
-        return filesystem.open_output_stream(path, compression=None)
-    except OSError as error:
-        say_where(error, Path(path))
-        raise
