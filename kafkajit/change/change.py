@@ -71,6 +71,7 @@ from kafkajit.format.log_path import (
 from kafkajit.system import disk
 from kafkajit.system.acting import changing_for
 from kafkajit.system.durable import sync, sync_all
+from kafkajit.system.full_path import full_path
 
 # A file by which a broker decides which files of a change it removes, if it starts in between.
 _CLEANED = re.compile(rf"\d+(?:\..*)?{re.escape(CLEANED_SUFFIX)}", re.ASCII)
@@ -92,7 +93,7 @@ class Change:
         self, folder: str | os.PathLike[str], action: str, models: Iterable[Path] = ()
     ) -> None:
         # If the folder is a link, log.dirs is the folder that the link is in.
-        self.folder = Path(os.path.abspath(folder))  # noqa: PTH100
+        self.folder = Path(full_path(folder))
         self._root = self.folder.parent
         self._action = action
         self._new: set[str] = set()
@@ -226,7 +227,7 @@ class Change:
 
     def _name(self, path: str | os.PathLike[str]) -> str:
         """A live file's path relative to log.dirs."""
-        full = Path(os.path.abspath(path))  # noqa: PTH100
+        full = Path(full_path(path))
         if self._root not in (full.parent, full.parent.parent) or full == self._root:
             raise ValueError(f"{full} is neither in {self._root} nor in a partition's folder there")
         return full.relative_to(self._root).as_posix()

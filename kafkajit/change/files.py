@@ -20,6 +20,7 @@ from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.system import disk
 from kafkajit.system.acting import owner_of
 from kafkajit.system.durable import sync
+from kafkajit.system.full_path import full_path
 from kafkajit.system.new_file import NO_LINKS
 from kafkajit.system.ownership import others_of
 
@@ -53,7 +54,7 @@ def local_folder(location: str | os.PathLike[str]) -> Path:
         )
     if not text:
         raise ValueError("the folder's path is empty")
-    return Path(os.path.abspath(text))  # noqa: PTH100
+    return Path(full_path(text))
 
 
 def check_files(folder: Path) -> None:

@@ -25,6 +25,7 @@ from kafkajit.storage.source import SAMPLE_FOLDER
 from kafkajit.system import disk
 from kafkajit.system.durable import check_folders_are_durable
 from kafkajit.system.file_lock import try_lock_as_java
+from kafkajit.system.full_path import full_path
 
 logger = logging.getLogger("kafkajit")
 
@@ -43,7 +44,7 @@ def log_dirs_of(folder: str | os.PathLike[str]) -> Path:
     >>> log_dirs_of("/var/kafka/orders-0")
     PosixPath('/var/kafka')
     """
-    path = Path(os.path.abspath(folder))  # noqa: PTH100  links are not resolved
+    path = Path(full_path(folder))  # links are not resolved
     names = os.listdir(path) if path.is_dir() else []  # noqa: PTH208  names are enough
     is_partition = any(map(is_log, names)) or (
         _PARTITION.fullmatch(path.name) is not None
@@ -85,7 +86,7 @@ class FolderLock:
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
-        self.folder = Path(os.path.abspath(folder))  # noqa: PTH100
+        self.folder = Path(full_path(folder))
         check_folders_are_durable(self.folder)
         if self.folder.is_relative_to(SAMPLE_FOLDER):
             raise ValueError(

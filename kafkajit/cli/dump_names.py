@@ -16,6 +16,7 @@ from kafkajit.format.kafscale import INDEX_NAME as KAFSCALE_INDEX
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.tiered_names import object_name
 from kafkajit.storage.source import Source, resolve_sample
+from kafkajit.system.full_path import full_path
 from kafkajit.system.memory_map import map_file
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def files_of(
             yield from _stored(name, keys)
         else:
             for found in _local(name):
-                if object_name(os.path.abspath(found)):  # noqa: PTH100  a link may be the object
+                if object_name(full_path(found)):  # a link may be the object
                     yield from _stored(found, keys)
                 else:
                     yield DumpedFile(found)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 
 from kafkajit.errors import InvalidSchemaError
+from kafkajit.system.full_path import full_path
 from kafkajit.text.prepared import Texts
 from kafkajit.values.json_text import json_text
 from kafkajit.values.own_schemas import OwnSchemasDecoder, Render
@@ -63,7 +63,7 @@ class DumpedValues:
 
     def _beside(self, side: str, log: str) -> str:
         """The location of the registry's log beside the folder of a log."""
-        folder = (log if _URI.match(log) else os.path.abspath(log)).rpartition("/")[0]  # noqa: PTH100  links stay
+        folder = (log if _URI.match(log) else full_path(log)).rpartition("/")[0]
         locations = (*self._options.paths, *getattr(self._options, "files", ()))
         found = PartitionFolder(folder, locations).registry()
         if found is None:

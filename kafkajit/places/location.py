@@ -33,6 +33,7 @@ from kafkajit.storage.stored_file import (
     stored_as,
     with_names,
 )
+from kafkajit.system.full_path import full_path
 
 GLOB = re.compile(r"[*?\[{]")
 # Hadoop's names for file systems, and pyarrow's.
@@ -108,7 +109,7 @@ def absolute(location: str) -> str:
     """
     location = resolve_sample(location)
     is_uri = uri_of(location) is not None
-    return location if is_uri else os.path.abspath(location)  # noqa: PTH100  keeps a glob's //
+    return location if is_uri else full_path(location)
 
 
 def _check_text(location: str) -> None:
@@ -132,7 +133,7 @@ def shown(location: str) -> str:
     if uri is None:
         return absolute(location)
     if uri["scheme"] == "file":
-        return os.path.abspath("/" + uri["path"].lstrip("/"))  # noqa: PTH100
+        return full_path("/" + uri["path"].lstrip("/"))
     return without_secrets(uri)
 
 

@@ -29,6 +29,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from kafkajit.system.full_path import full_path
 from kafkajit.system.ownership import places_on_the_way
 
 _users: Any = None
@@ -72,7 +73,7 @@ def _owner_on_the_way(path: str | os.PathLike[str]) -> tuple[Owner | None, OSErr
     found: os.stat_result | None = None
     missing = None
     try:
-        for _, status in places_on_the_way(os.path.abspath(path)):  # noqa: PTH100
+        for _, status in places_on_the_way(full_path(path)):
             if status.st_uid != _ROOT and _is_of_this_namespace(status.st_uid):
                 found = status
                 break
@@ -182,7 +183,7 @@ def opening(path: str | os.PathLike[str], function: Callable[..., T], *given: An
     owner = None
     if any(_readers.values()):
         # The file itself counts, too: it may be a user's link in a folder of root's.
-        owner = owner_now(os.path.abspath(path))  # noqa: PTH100
+        owner = owner_now(path)
     is_readers = owner is not None and _readers[owner.user]
     return acting_as(owner if is_readers else None, function, *given)
 

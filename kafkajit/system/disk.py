@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from kafkajit.system.acting import acting_as, actor_in, as_owner_of
+from kafkajit.system.full_path import full_path
 from kafkajit.system.new_file import NewFile, rename_to_new
 from kafkajit.system.open_path import open_path
 
@@ -256,8 +257,8 @@ def _opened(path: _Path, flags: int, mode: int = 0o666) -> int:
 
 
 def _name(path: _Path) -> str:
-    return os.path.basename(os.path.abspath(path))  # noqa: PTH100, PTH119
+    return os.path.basename(full_path(path))  # noqa: PTH119
 
 
 def _around(path: _Path) -> str:
-    return os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+    return os.path.dirname(full_path(path))  # noqa: PTH120

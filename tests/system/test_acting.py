@@ -7,15 +7,13 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from needs import need_root
 from partitions import data, files_in, log_name, make_partition
-from strangers import NOBODY, folder_that_others_enter
+from strangers import NOBODY, ROOTS, Places
 
 import kafkajit
 from kafkajit.change.change import Change
@@ -34,55 +32,7 @@ from kafkajit.system.acting import (
 from kafkajit.system.new_file import NewFile
 from kafkajit.system.open_path import open_path
 
-SECRET = b"root's"
 LOG = log_name(0)
-
-
-class Places(NamedTuple):
-    """A folder that another user owns, and one of root's, which others cannot enter."""
-
-    home: Path
-    root: Path
-
-    def link(self, name: str, target: Path) -> Path:
-        """A link that the other user puts into the home folder."""
-        path = self.home / name
-        self.make(path.parent)
-        path.symlink_to(target)
-        os.lchown(path, NOBODY, NOBODY)
-        return path
-
-    def make(self, folder: Path) -> None:
-        """A folder that the other user makes."""
-        missing = [one for one in (folder, *folder.parents) if not one.exists()]
-        for one in reversed(missing):
-            one.mkdir()
-            os.chown(one, NOBODY, NOBODY)
-
-    def put(self, name: str, source: Path) -> Path:
-        """A copy of a log that the other user has."""
-        path = self.home / name
-        self.make(path.parent)
-        shutil.copytree(source, path)
-        for inside in (path, *path.iterdir()):
-            os.chown(inside, NOBODY, NOBODY)
-        return path
-
-
-@pytest.fixture
-def places() -> Iterator[Places]:
-    need_root()
-    with folder_that_others_enter() as top:
-        found = Places(top / "home", top / "root")
-        found.home.mkdir()
-        os.chown(found.home, NOBODY, NOBODY)
-        found.root.mkdir(mode=0o700)
-        (found.root / "secret").write_bytes(SECRET)
-        (found.root / "secret").chmod(0o600)
-        yield found
-        assert (found.root / "secret").read_bytes() == SECRET
-        status = (found.root / "secret").stat()
-        assert (status.st_uid, status.st_mode & 0o777) == (0, 0o600)
 
 
 def owners(folder: Path) -> set[int]:
@@ -102,14 +52,14 @@ def test_root_acts_as_the_owner_of_a_folder_and_of_all_below_it(places: Places) 
 def test_root_is_root_again_after_an_error(places: Places) -> None:
     with pytest.raises(FileNotFoundError):
         as_owner_of(places.home, os.unlink, places.home / "missing")
-    assert (places.root / "secret").read_bytes() == SECRET
+    assert (places.root / "secret").read_bytes() == ROOTS
 
 
 def test_root_is_root_again_if_the_system_does_not_let_it_act(places: Places) -> None:
     nobody = Owner((1 << 32) - 1, NOBODY)  # setfsuid takes this number for a question
     with pytest.raises(PermissionError, match="cannot act here as user"):
         acting_as(nobody, os.getuid)
-    assert (places.root / "secret").read_bytes() == SECRET
+    assert (places.root / "secret").read_bytes() == ROOTS
 
 
 @pytest.mark.parametrize("user", [1, 12345, 1 << 31, (1 << 32) - 2])
@@ -140,7 +90,7 @@ def test_a_signal_does_not_leave_root_as_another_user(places: Places) -> None:
                 for _ in range(20):
                     disk.set_mode(places.home / "a", 0o640)
                 signal.setitimer(signal.ITIMER_REAL, 0)
-            assert (places.root / "secret").read_bytes() == SECRET
+            assert (places.root / "secret").read_bytes() == ROOTS
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -148,11 +98,14 @@ def test_a_signal_does_not_leave_root_as_another_user(places: Places) -> None:
     assert owners(places.home) == {NOBODY}
 
 
+@pytest.mark.parametrize("has_openat2", [True, False])
 @pytest.mark.parametrize("name", ["cwd", "root", "fd"])
 def test_links_below_proc_lead_nowhere_in_another_users_folder(
-    name: str, places: Places, monkeypatch: pytest.MonkeyPatch
+    name: str, has_openat2: bool, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others may read a file if they find the way to it, and root's process is on the way."""
+    if not has_openat2:
+        monkeypatch.setattr("kafkajit.system.open_path._has_openat2", lambda: False)
     inside = places.root / "inside"
     inside.mkdir(mode=0o777)
     inside.chmod(0o777)
@@ -173,7 +126,7 @@ def test_links_below_proc_lead_nowhere_in_another_users_folder(
             lambda: disk.set_mode(link / "a.csv", 0o600),
             lambda: NewFile(link / "b.csv", replaces=True).__enter__(),
         ):
-            with pytest.raises(OSError, match=r"symbolic link|Permission|Not a directory"):
+            with pytest.raises(OSError, match=r"one of /proc|symbolic link|Permission"):
                 act()
         places.link("in/a.csv", Path("/proc/self") / way / "a.csv")
         target = places.home / "kafka"
@@ -441,3 +394,17 @@ def test_a_link_of_another_user_in_a_folder_of_roots_is_read_as_that_user(places
     with reading_for(places.home), pytest.raises(PermissionError):
         opening(link, open_path, link, os.O_RDONLY)
     assert opening(link, open_path, link, os.O_RDONLY) >= 0
+
+
+def test_a_link_of_another_user_before_two_dots_counts(places: Places) -> None:
+    """As for a shell: the two dots lead to the folder around the link's target."""
+    drop = places.root.parent / "drop"
+    drop.mkdir()
+    drop.chmod(0o1777)
+    (places.root / "sub").mkdir()
+    link = drop / "link"
+    link.symlink_to(places.root / "sub")
+    os.lchown(link, NOBODY, NOBODY)
+    assert main(["report", "sample:", "-o", str(link / ".." / "a.html")]) == 1
+    assert sorted(path.name for path in places.root.iterdir()) == ["secret", "sub"]
+    assert [path.name for path in drop.iterdir()] == ["link"]
