@@ -219,9 +219,10 @@ def _taken_by_spark(options: argparse.Namespace, depth: str) -> dict[str, Any]:
 def _document_at(path: Path) -> dict[str, Any]:
     """An earlier report."""
     from kafkajit.report.changes import is_document
+    from kafkajit.storage.named_file import read_named
 
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_named(path))
     except (ValueError, RecursionError):
         document = None
     if not is_document(document):

@@ -10,11 +10,11 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafkajit.errors import RemoteStorageError
 from kafkajit.places.manifest import ENCRYPTION_BYTES, DataKey
+from kafkajit.storage.named_file import read_named
 
 _HASH_BYTES = 64
 _DATA_KEY_BYTES = 32
@@ -60,7 +60,7 @@ def _numbers(file: str) -> tuple[int, int, int]:
     """(exponent, modulus, bytes of the modulus) of a private key in PEM."""
     serialization = _library().serialization
     try:
-        key = serialization.load_pem_private_key(Path(file).read_bytes(), password=None)
+        key = serialization.load_pem_private_key(read_named(file), password=None)
         numbers = key.private_numbers()
         numbers.d  # noqa: B018  of RSA
     except (TypeError, AttributeError):

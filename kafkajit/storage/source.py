@@ -234,7 +234,7 @@ def _check_small(size: int, path: str) -> None:
     if size > _MOST_BESIDE:
         raise OSError(
             errno.EFBIG,
-            f"it has {size:,} bytes, more than a file that Kafka keeps beside a log",
+            f"it has {size:,} bytes, more than is read of such a file",
             path,
         )
 

@@ -77,15 +77,20 @@ class StoredFile:
 
     def read(self, position: int = 0, count: int | None = None) -> bytes:
         """Read `count` bytes from `position` on; by default, the whole file."""
-        with self._opened.open_input_file(self.key) as file:
-            content: bytes = file.read_at(self.size if count is None else count, position)
+        count = self.size if count is None else count
+        if self.filesystem is None:
+            with open_file(self.key) as local:
+                local.seek(position)
+                return local.read(count)
+        with self.filesystem.open_input_file(self.key) as file:
+            content: bytes = file.read_at(count, position)
         return content
 
     def read_now(self) -> bytes:
         """Read a small file as it is now, because a broker replaces its checkpoints."""
-        if self.is_local:
+        if self.filesystem is None:
             return read_small(self.key)  # never waits for a FIFO
-        with self._opened.open_input_file(self.key) as file:
+        with self.filesystem.open_input_file(self.key) as file:
             content: bytes = file.read()
         return content
 

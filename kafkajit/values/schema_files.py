@@ -6,12 +6,14 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.places.locations import find_files
+from kafkajit.places.uri import parts_of
+from kafkajit.storage.named_file import read_named
 from kafkajit.storage.stored_file import StoredFile
+from kafkajit.system.acting import reading_for
 from kafkajit.values.registry import schemas_in, segments_in
 from kafkajit.values.schema import AVRO, JSON, PROTOBUF, Schema, registered
 
@@ -72,7 +74,7 @@ def schema_text(schema: Any) -> str:
     if isinstance(schema, bytes):
         return schema.decode()
     if _is_path(schema):
-        return Path(schema).read_text(encoding="utf-8")
+        return read_named(schema).decode("utf-8")
     try:
         return schema if isinstance(schema, str) else json.dumps(schema)
     except RecursionError:
@@ -85,6 +87,13 @@ def schemas_at(location: str) -> list[Schema]:
     A file is one schema (.avsc, .proto) or what a registry has answered (.json). A folder has such
     files, or the log of a registry's topic, or partitions' folders with one of that topic.
     """
+    if parts_of(location) is None:
+        with reading_for(location):
+            return _schemas_at(location)
+    return _schemas_at(location)
+
+
+def _schemas_at(location: str) -> list[Schema]:
     if segments_in(location):
         return schemas_in(location)
     files = [file for file in find_files(location) if file.name.endswith((*SUFFIXES, _EXPORT))]

@@ -41,7 +41,7 @@ def test_a_sparse_file_beside_a_log_is_an_error_or_left_unread(
     )
     *lines, most = run_python(code).splitlines()
     assert int(most) < 1 << 20  # KiB
-    named = "8,589,934,592 bytes, more than a file that Kafka keeps beside a log"
+    named = "8,589,934,592 bytes, more than is read of such a file"
     assert lines[-1] == "nothing" or named in "\n".join(lines)
 
 

@@ -193,13 +193,14 @@ def _run(options: argparse.Namespace) -> int:
 def _statements(options: argparse.Namespace) -> list[Statement] | None:
     """The statements to run; None if a prompt asks for them."""
     from kafkajit.cli.sql.statements import split
+    from kafkajit.storage.named_file import read_named
 
     if options.statement is not None and options.file is not None:
         raise ValueError("statements are given twice: as an argument and with --file")
     if options.statement is not None:
         text = options.statement
     elif options.file not in (None, "-"):
-        text = Path(options.file).read_text("utf-8")
+        text = read_named(options.file).decode("utf-8").replace("\r\n", "\n")
     elif options.file == "-" or not sys.stdin.isatty():
         text = sys.stdin.read()
     else:
