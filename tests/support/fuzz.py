@@ -62,13 +62,13 @@ MEGABYTES = 700  # bytes above the process's memory before the first round
 _GUARDED_BYTES = 4 << 20
 
 
-def our_decompress(codec: int, payload: bytes) -> bytes:
+def our_decompress(codec: int, payload: bytes, room: int = ROOM) -> bytes:
     """The result of kafkajit's decoder for a payload, in the reference's form."""
     if codec == 0:
         return payload
     if codec > 4:
         raise reference.Invalid(f"codec {codec}")
-    out = np.empty(ROOM, dtype=np.uint8)
+    out = np.empty(room, dtype=np.uint8)
     try:
         size = decompress_into(codec, memoryview(payload), out)
     except (DecodeError, OutputFull) as error:
