@@ -98,6 +98,12 @@ class Pattern:
         regex = f"(?i){text}" if ignores_case else text
         try:
             pc.match_substring_regex(pa.array([""]), regex)
+            try:
+                pc.replace_substring_regex(pa.array([""]), pattern=regex, replacement="")
+            except pa.ArrowInvalid:
+                # Arrow puts it in parentheses here. A \Q that is not closed would quote the second.
+                regex += r"\E"
+                pc.replace_substring_regex(pa.array([""]), pattern=regex, replacement="")
         except UnicodeEncodeError:
             raise ValueError(
                 f"the regular expression {text!r} is not UTF-8: pass bytes with --hex"

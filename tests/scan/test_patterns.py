@@ -123,6 +123,7 @@ def test_a_match_ends_with_its_value() -> None:
         (Pattern.of_regex("x+", ignores_case=True), "éXx".encode(), [(2, 4)]),
         (Pattern.of_regex("a.?b"), b"\xffaxb\xff", [(1, 4)]),
         (Pattern.of_regex("[b]"), b"", []),
+        (Pattern.of_regex(r"b|\Qa.b"), b"a.baxb", [(0, 3), (5, 6)]),
     ],
 )
 def test_the_places_of_matches_are_known(
