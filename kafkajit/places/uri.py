@@ -79,26 +79,26 @@ def uri_of(location: str) -> re.Match[str] | None:
                 "s3://bucket/folder, and a local path that begins so with ./ in front"
             )
         return None
-    control = _CONTROL.search(location)
+    control, visible = _CONTROL.search(location), printable(without_secrets(uri))
     if control is not None:
         raise ValueError(
-            f"{printable(without_secrets(uri))} has a line break or another control character "
+            f"{visible} has a line break or another control character "
             f"({printable(control[0])}): write the URI without it"
         )
     if _STORE_URI.fullmatch(location):
         if not uri["host"]:
             raise ValueError(
-                f"{without_secrets(uri)} has no bucket: write the URI as in "
+                f"{visible} has no bucket: write the URI as in "
                 f"{uri['scheme']}://bucket/folder (a Path drops a slash of a URI, so pass a str)"
             )
         if uri["query"] and not uri["query"].startswith("?"):
             raise ValueError(
-                f"the options of {without_secrets(uri)} do not begin with a question mark: write "
+                f"the options of {visible} do not begin with a question mark: write "
                 f"the URI as in {uri['scheme']}://bucket/folder?region=eu-west-1"
             )
     if uri["scheme"] != _LOCAL and ".." in uri["path"].split("/"):
         raise ValueError(
-            f"{without_secrets(uri)} has a part '..': write the path without it (kafkajit neither "
+            f"{visible} has a part '..': write the path without it (kafkajit neither "
             "reads nor writes objects whose keys have such a part)"
         )
     return uri

@@ -26,12 +26,22 @@ CONTROL = [
 NOT_URIS = ["\ns3://bucket/k", " s3://bucket/k", "s_3://bucket/k", "://k", "C://k"]
 
 
-@pytest.mark.parametrize("location", [*CONTROL, *NOT_URIS, "s3://bucket/a/../b", "s3://bucket/.."])
+@pytest.mark.parametrize(
+    "location",
+    [*CONTROL, *NOT_URIS, "s3://bucket/a/../b", "s3://bucket/.."],
+)
 def test_what_looks_like_a_uri_is_never_a_local_path(location: str) -> None:
     for opened in (uri_of, absolute, Location, filesystem_at, local_folder):
         with pytest.raises(ValueError, match=r"write (the URI|the path|it as in)") as raised:
             opened(location)  # type: ignore[operator]
         assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize("location", ["s3:/\udcff", "gs://b/\udcff/.."])
+def test_an_error_can_be_printed_although_a_location_is_not_text(location: str) -> None:
+    with pytest.raises(ValueError, match=r"\\udcff") as raised:
+        uri_of(location)
+    assert str(raised.value).isprintable()
 
 
 @pytest.mark.parametrize("location", CONTROL[:3] + NOT_URIS[:2])
