@@ -204,6 +204,9 @@ def test_of_a_schema_with_too_many_columns_some_can_be_read() -> None:
         ({"$ref": "gone.json"}, r"refers to 'gone.json', which does not exist, JSON Schema #$"),
         ({"$ref": "#/a/b"}, "refers to '#/a/b'"),
         ({"$ref": "#anchor"}, "refers to '#anchor'"),
+        ({"$ref": "#/allOf/" + "9" * 50, "allOf": [{}]}, "which does not exist"),
+        ({"$id": "http://[x", "$ref": "gone.json"}, "refers to 'gone.json'"),
+        ({"$id": "http://a", "$ref": "http://[x"}, r"refers to 'http://\[x'"),
         (record(**{"\ud800": INTEGER}), "a property has the name"),
         ('{"items":' * 400 + "{}" + "}" * 400, ""),
         (
@@ -221,3 +224,14 @@ def test_an_invalid_schema_is_named_with_its_place(schema: Any, words: str) -> N
     with pytest.raises(InvalidSchemaError, match=words) as raised:
         column(schema)
     assert len(str(raised.value)) < 400
+
+
+def test_a_reference_to_an_item_may_have_any_number_of_digits() -> None:
+    schema = {"$ref": f"#/allOf/{'9' * 5000}", "allOf": [{}]}
+    with pytest.raises(InvalidSchemaError, match="which does not exist"):
+        column(schema)
+
+
+def test_a_schema_whose_id_is_no_uri_is_read() -> None:
+    schema = {"$id": "http://[x", **record(a={"$id": "b", **INTEGER})}
+    assert type_of(schema) == type_of(record(a=INTEGER))

@@ -40,7 +40,15 @@ class Place(NamedTuple):
 
 def _base_of(schema: Any, base: str) -> str:
     own = _id_of(schema)
-    return urljoin(base, own) if own else base
+    return _joined(base, own) if own else base
+
+
+def _joined(base: str, uri: str) -> str:
+    """A URI as it is seen from another one; as it is, if one of them is malformed."""
+    try:
+        return urljoin(base, uri)
+    except ValueError:
+        return uri
 
 
 def _id_of(schema: Any) -> str:
@@ -101,7 +109,7 @@ class Documents:
         target = None
         if not uri:
             target = self._places.get(place.base) or self._places[place.document]
-        for name in (uri, urljoin(place.base, uri)):
+        for name in (uri, _joined(place.base, uri)):
             target = target or self._places.get(name)
         if target is None:
             raise place.error(f"the schema refers to {reference!r}, which does not exist")
@@ -112,11 +120,11 @@ class Documents:
             return found
         for key in unquote(fragment).split("/")[1:]:
             step: Any = key.replace("~1", "/").replace("~0", "~")
-            if isinstance(target.schema, list) and step.isdecimal():
-                step = int(step)
             try:
+                if isinstance(target.schema, list) and step.isdecimal():
+                    step = int(step)
                 target = target.inside(step)
-            except (KeyError, IndexError, TypeError):
+            except (KeyError, IndexError, TypeError, ValueError):  # of thousands of digits, too
                 raise place.error(
                     f"the schema refers to {reference!r}, which does not exist"
                 ) from None
