@@ -117,7 +117,9 @@ def _check_text(location: str) -> None:
     try:
         location.encode()
     except UnicodeEncodeError:
-        name = os.fsencode(location).decode(errors="backslashreplace")
+        uri = parts_of(location)
+        visible = location if uri is None else without_secrets(uri)
+        name = os.fsencode(visible).decode(errors="backslashreplace")
         raise ValueError(
             f"{name}: the path is not UTF-8: rename it, or make a link to it"
         ) from None

@@ -44,6 +44,17 @@ def test_an_error_can_be_printed_although_a_location_is_not_text(location: str) 
     assert str(raised.value).isprintable()
 
 
+@pytest.mark.parametrize(
+    "location",
+    ["s3://k:\udcffsecret@b/x", "s3://b/x?secret_key=secret\udcff", "hdfs://k:secret\udcff@h"],
+)
+def test_an_error_of_a_location_that_is_not_text_shows_no_secret(location: str) -> None:
+    for opened in (Location, filesystem_at):
+        with pytest.raises(ValueError, match="the path is not UTF-8") as raised:
+            opened(location)  # type: ignore[operator]
+        assert "secret" not in str(raised.value)
+
+
 @pytest.mark.parametrize("location", CONTROL[:3] + NOT_URIS[:2])
 def test_commands_write_nothing_to_a_folder_that_is_named_like_a_uri(
     location: str,
