@@ -9,7 +9,7 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _STEP = 1000
 _TO_THE_MINUTE = len("2025-11-05 00:00")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SIZE = re.compile(r"(?P<number>-?[0-9]+)(?P<unit>[kmgt]?)b?")
+_SIZE = re.compile(r"(?P<number>-?[0-9]{1,100})(?P<unit>[kmgt]?)b?")
 _BITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 

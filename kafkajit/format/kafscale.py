@@ -50,6 +50,8 @@ def kafscale_name(path: str) -> KafscaleName | None:
     base_offset = int(named["base_offset"])
     above, _, folder = folders.rpartition("/")
     topic = above.rpartition("/")[2]
-    if not topic or not folder.isdecimal() or int(folder) >= 2**31:
+    # int() refuses thousands of digits, and takes those of other scripts.
+    is_number = re.fullmatch("[0-9]{1,10}", folder) is not None and int(folder) < 2**31
+    if not topic or not is_number:
         return KafscaleName(None, None, base_offset)
     return KafscaleName(topic, int(folder), base_offset)

@@ -31,7 +31,7 @@ def milliseconds(text: str, *, is_now: bool = False) -> int:
     """
     stripped = text.strip()
     # Digits alone are milliseconds, although ISO 8601 also writes a date as 20251105.
-    if re.fullmatch(r"[0-9]+", stripped) and int(stripped) <= MAX_INT64:
+    if re.fullmatch(r"[0-9]{1,100}", stripped) and int(stripped) <= MAX_INT64:
         return int(stripped)
     try:
         return of_datetime(_datetime_of(stripped), is_now=is_now)

@@ -21,7 +21,8 @@ _TOPIC = r"[a-zA-Z0-9._-]+"
 _OBJECT = re.compile(rf"(?P<base_offset>\d{{20}})-(?P<segment_id>{_ID})(?P<suffix>\.[a-z_-]+)")
 TIERED_STEM = re.compile(rf"(\d{{20}})-{_ID}")
 # Of LocalTieredStorage, and of Aiven's plugin, which has a folder for each partition in its own.
-_PARTITION = re.compile(rf"(?P<topic>{_TOPIC})-(?P<partition>\d+)-(?P<topic_id>{_ID})")
+_PARTITION = re.compile(rf"(?P<topic>{_TOPIC})-(?P<partition>[0-9]{{1,10}})-(?P<topic_id>{_ID})")
+_NUMBER = re.compile("[0-9]{1,10}")  # what int() takes, and no digits of other scripts
 _TOPIC_FOLDER = re.compile(rf"(?P<topic>{_TOPIC})-(?P<topic_id>{_ID})")
 
 LOCAL_TIERED_STORAGE = "kafka-tiered-storage"  # its folder, in that of its option `dir`
@@ -63,7 +64,7 @@ def object_name(path: str) -> ObjectName | None:
         partition = int(found["partition"])
     else:
         found = _TOPIC_FOLDER.fullmatch(above.rpartition("/")[2])
-        if found is None or not folder.isdecimal():
+        if found is None or not _NUMBER.fullmatch(folder):
             return None
         partition = int(folder)
     if partition >= 2**31:

@@ -20,6 +20,7 @@ from kafkajit.format.topic import check_topic
 from kafkajit.log.config import TOPIC_CONFIGS, LogConfig
 from kafkajit.produce.unmarked import ERROR, OPEN, PLAIN
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
+from kafkajit.state.text_lines import parse_number
 from kafkajit.state.uuid import ZERO, parse_uuid
 
 STATIC = "static"
@@ -127,10 +128,10 @@ def _suggestion(key: str) -> str:
 
 def _count(least: int, what: str) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        digits = text.strip()
-        if not (digits.isascii() and digits.isdigit()) or not least <= int(digits) <= MAX_INT32:
+        number = parse_number(text.strip(), 32)
+        if number is None or number < least:
             raise ValueError(f"{what} from {least} to {MAX_INT32}, not {text!r}")
-        return int(digits)
+        return number
 
     return parse
 

@@ -180,7 +180,7 @@ def offsets_in_json(text: str, wrong: str) -> Offsets:
         }
     except _Refused as error:
         raise ValueError(f"{error}: {text!r}") from None
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         raise ValueError(wrong) from None
     numbers = [offset for partitions in parsed.values() for offset in partitions.values()]
     if not all(type(number) is int and EARLIEST <= number <= MAX_INT64 for number in numbers):
@@ -225,7 +225,7 @@ def _paths(text: str) -> tuple[str, ...]:
     """Parse the JSON list that Spark makes of load([a, b])."""
     try:
         paths = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         paths = None
     if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
         raise ValueError(

@@ -18,6 +18,8 @@ UUID = "0f4c" * 8
         (f"/default/orders/3/segment-{42:020}.index", (None, None, None, None)),
         (f"/default/orders/x/segment-{42:020}.kfs", (None, None, 42, ".kfs")),
         (f"/default/orders/2147483648/segment-{42:020}.kfs", (None, None, 42, ".kfs")),
+        (f"/default/orders/{'9' * 5000}/segment-{42:020}.kfs", (None, None, 42, ".kfs")),
+        (f"/default/orders/\u0663/segment-{42:020}.kfs", (None, None, 42, ".kfs")),
         ("/default/orders/3/segment-42.kfs", (None, None, None, None)),
         ("/k/orders-3/00000000000000000042.timeindex", ("orders", 3, 42, ".timeindex")),
         ("/k/orders-3/00000000000000000042.log.deleted", ("orders", 3, 42, ".log.deleted")),

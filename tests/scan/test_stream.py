@@ -971,6 +971,7 @@ def test_a_snapshot_of_producers_says_which_transactions_are_open(tmp_path: Path
         ("maxRecordsPerTrigger", "0", "expected a number of records from 1"),
         ("maxRecordsPerTrigger", "many", "expected a number of records, such as 1000, not 'many'"),
         ("maxOffsetsPerTrigger", "-1", "expected a number of records"),
+        ("maxOffsetsPerTrigger", "9" * 5000, "expected a number of records from 1"),
         ("maxBytesPerTrigger", "0", "expected a number of bytes from 1"),
         ("maxFilesPerTrigger", "1.5", "expected a number of files"),
         ("failOnDataLoss", "no", "expected true or false"),

@@ -20,6 +20,7 @@ from kafkajit.scan.options import (
     number_of_bytes,
     offsets_in_json,
 )
+from kafkajit.state.text_lines import parse_number
 
 KINDS = ("records", "batches")
 
@@ -167,9 +168,10 @@ def _count(of: str) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not text.strip().isascii() or not text.strip().isdigit():
             raise ValueError(f"expected a number of {of}, such as 1000, not {text!r}")
-        if not 1 <= int(text) <= MAX_INT64:
+        number = parse_number(text.strip(), 64)
+        if not number:
             raise ValueError(f"expected a number of {of} from 1 to {MAX_INT64}, not {text!r}")
-        return int(text)
+        return number
 
     return parse
 
