@@ -291,7 +291,9 @@ def test_a_log_without_a_topics_id_is_known_by_its_last_batch(tmp_path: Path) ->
 def test_offsets_of_a_checkpoint_that_kafkajit_did_not_write_are_an_error(
     log: ChangingLog,
 ) -> None:
-    strict, _ = read_to_its_end(log)
-    strict.planned[-1] = json.loads(json.dumps(strict.planned[-1]).replace("[[0, 0]]", "[[0]]"))
-    with pytest.raises(ValueError, match="for orders-0, which kafkajit did not write"):
-        strict.offsets()
+    for epochs in ("[[0]]", "[[0, Infinity]]", "[[0, {}]]"):
+        strict, _ = read_to_its_end(log)
+        offsets = json.dumps(strict.planned[-1]).replace("[[0, 0]]", epochs)
+        strict.planned[-1] = json.loads(offsets)
+        with pytest.raises(ValueError, match="for orders-0, which kafkajit did not write"):
+            strict.offsets()

@@ -87,7 +87,7 @@ def _footing(given: Any, name: str) -> Footing:
             tuple((int(epoch), int(first)) for epoch, first in epochs),
             None if log_start is None else int(log_start),
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"the checkpoint's offsets have {given!r} for {name}, which kafkajit did not write"
         ) from None
