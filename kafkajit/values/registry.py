@@ -198,6 +198,10 @@ class _Registry:
         self._subjects.pop(subject, None)
         alias = given.get("alias")
         if alias:
+            for name in (subject, alias):
+                if not isinstance(name, str):
+                    raise InvalidSchemaError(f"an alias is a name, not {name!r:.60}")
+                name.encode()  # half a surrogate pair is not UTF-8
             context = context_of(subject)
             is_qualified = context == "." or context_of(alias) != "."
             self._subjects[subject] = alias if is_qualified else f":{context}:{alias}"

@@ -71,7 +71,9 @@ def _registered(given: Mapping[str, Any], offset: int | None) -> Schema:
         raise InvalidSchemaError("the text of a schema is missing")
     subject = given.get("subject")
     references = tuple(
-        Reference(str(reference["name"]), str(reference["subject"]), _int32(reference["version"]))
+        Reference(
+            _name(reference["name"]), _name(reference["subject"]), _int32(reference["version"])
+        )
         for reference in given.get("references") or ()
     )
     metadata = given.get("metadata")
@@ -88,6 +90,12 @@ def _registered(given: Mapping[str, Any], offset: int | None) -> Schema:
         metadata=None if metadata is None else json.dumps(metadata),
         offset=offset,
     )
+
+
+def _name(value: Any) -> str:
+    name = str(value)
+    name.encode()  # half a surrogate pair is not UTF-8
+    return name
 
 
 def _int32(value: Any) -> int:

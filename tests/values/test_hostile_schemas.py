@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import kafkajit
 from kafkajit import InvalidSchemaError, RecordDeserializationError
+from kafkajit.schema import SCHEMA_COLUMNS, table_schema
 from kafkajit.values.avro.schema import canonical_form, parse_schema
-from kafkajit.values.registry import _Registry
+from kafkajit.values.registry import _Registry, _row
 from kafkajit.values.schema import Reference, Schema, registered
 
 WRONG = [5, None, [], {}, "x", True, [5], [None], {"a": 5}, 1.5, "\ud800", 10**400, -1]
@@ -149,6 +151,9 @@ REGISTERED = {
 }
 
 
+CONFIG = {"keytype": "CONFIG", "subject": "s"}
+
+
 def test_what_a_registry_does_not_write_is_an_error_with_a_name() -> None:
     without_guid = {name: value for name, value in REGISTERED.items() if name != "guid"}
     for sound in (REGISTERED, without_guid, without_guid | {"md5": "x"}):
@@ -168,11 +173,18 @@ def test_a_record_that_is_not_a_registrys_is_left_out(caplog: pytest.LogCaptureF
     for given_key, value in (
         *((key, given) for given in wrong(REGISTERED)),
         *((given, REGISTERED) for given in wrong(key)),
+        *((given, {"alias": "t"}) for given in wrong(CONFIG)),
+        *(
+            (CONFIG | {"subject": f"s{number}"}, given)  # the last alias of a subject counts
+            for number, given in enumerate(wrong({"alias": "t"}))
+        ),
     ):
         registry.read(0, json.dumps(given_key).encode(), json.dumps(value).encode())
     registry.read(0, b"[" * 100_000, None)
     registry.read(0, b'{"keytype": "SCHEMA", "subject": "s", "version": Infinity}', b"{}")
     registry.report("_schemas-0")
+    rows = [_row(schema) for schema in registry.schemas]
+    pa.Table.from_pylist(rows, schema=table_schema(SCHEMA_COLUMNS)).validate(full=True)
     assert "do not come from a schema registry" in caplog.text
 
 
