@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 import re
@@ -13,27 +12,16 @@ import messages_twin as twin
 import numpy as np
 import pyarrow as pa
 import pytest
-import reference
 from corpus import DATA, NO_JIT
+from payloads_twin import Row, expected_payload, payload_rows
 
 from kafkajit.errors import InvalidRecordError
 from kafkajit.topics import TOPICS
 from kafkajit.topics.structs import DECODED_TYPE, decode_payloads
 
-TABLE = twin.table()
 PRINTED = ("offsets", "transaction_state", "cluster_metadata", "share_group_state")
 OFFSET_KEY = b"\0\1" + b"\0\1g" + b"\0\1t" + bytes(4)
 OFFSET_VALUE = b"\0\3" + bytes(12) + bytes(2) + bytes(8)
-Row = tuple[bytes | None, bytes | None]
-
-
-def rows_of(topic: str, number: int) -> list[Row]:
-    log = DATA / "payloads" / f"{TOPICS[topic]}-{number}" / "00000000000000000000.log"
-    return [
-        (record.key, record.value)
-        for batch in reference.read_batches(log.read_bytes())[0]
-        for record in reference.read_records(batch)
-    ]
 
 
 def arrays(rows: list[Row]) -> tuple[pa.Array, pa.Array]:
@@ -51,70 +39,16 @@ def decode(topic: str, rows: list[Row], **options: bool) -> list[dict | None]:
 def expected(topic: str, key: bytes | None, value: bytes | None) -> dict | None:
     """The twin's result for a row; None if it cannot be decoded."""
     try:
-        return expected_row(topic, key, value)
+        return expected_payload(topic, key, value)
     except (twin.Malformed, ValueError):
         return None
-
-
-def expected_row(topic: str, key: bytes | None, value: bytes | None) -> dict:
-    types = TABLE[topic]
-    if topic in ("cluster_metadata", "remote_log_metadata"):
-        return {"key": None, "value": None if value is None else metadata(types, value)}
-    if key is None:
-        if value is not None:
-            raise ValueError("no key")
-        return {"key": None, "value": None}
-    reader = twin.Reader(key)
-    number = reader.number(">h")
-    if number not in types:
-        text = f'{{"type":"{number}","data":"unknown","bytes":"{base64.b64encode(key).decode()}"}}'
-        return {"key": text, "value": unknown_value(value)}
-    messages = types[number].messages
-    data, _ = twin.message_json(messages["key"], 0, key[2:])
-    row = {"key": f'{{"type":"{number}","data":{data}}}', "value": None}
-    if value is None:
-        return row
-    version = twin.Reader(value).number(">h")
-    message = messages["value"]
-    if not message.lowest <= version <= message.highest:
-        return row | {"value": unknown_value(value)}
-    data, _ = twin.message_json(message, version, value[2:])
-    return row | {"value": f'{{"version":"{version}","data":{data}}}'}
-
-
-def unknown_value(value: bytes | None) -> str | None:
-    if value is None:
-        return None
-    kept = f'"data":"unknown","bytes":"{base64.b64encode(value).decode()}"}}'
-    if len(value) < 2:
-        return "{" + kept
-    return f'{{"version":"{struct.unpack_from(">h", value)[0]}",' + kept
-
-
-def metadata(types: dict[int, twin.Type], value: bytes) -> str:
-    reader = twin.Reader(value)
-    frame, number, version = (reader.varint() for _ in range(3))
-    if max(frame, number, version) > 0x7FFF:
-        raise ValueError("too large")
-    frame, number, version = ((n & 0xFFFF ^ 0x8000) - 0x8000 for n in (frame, number, version))
-    if frame != 1:
-        raise ValueError("unknown frame")
-    message = types[number].messages["value"] if number in types else None
-    if message is None or not message.lowest <= version <= message.highest:
-        name = types[number].name if number in types else number
-        kept = base64.b64encode(value).decode()
-        return f'{{"type":"{name}","version":{version},"data":"unknown","bytes":"{kept}"}}'
-    data, end = twin.message_json(message, version, value[reader.at :])
-    if reader.at + end < len(value):
-        raise ValueError("garbage")
-    return f'{{"type":"{types[number].name}","version":{version},"data":{data}}}'
 
 
 @pytest.mark.parametrize("topic", PRINTED)
 def test_json_is_what_kafka_prints(topic: str) -> None:
     golden = DATA / "payloads" / f"{TOPICS[topic]}-0" / "00000000000000000000.log.decoded.out"
     lines = re.findall(r"headerKeys: \[\] (?:key: (.*?) )?payload: (.*)\n", golden.read_text())
-    rows = rows_of(topic, 0)
+    rows = payload_rows(topic, 0)
     assert len(lines) == len(rows)
     decoded = decode(topic, rows)
     assert decoded == [{"key": key or None, "value": value} for key, value in lines]
@@ -123,7 +57,7 @@ def test_json_is_what_kafka_prints(topic: str) -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 @pytest.mark.parametrize("number", [0, 1])
 def test_every_row_is_what_the_twin_makes_of_it_or_null(topic: str, number: int) -> None:
-    rows = rows_of(topic, number)
+    rows = payload_rows(topic, number)
     assert decode(topic, rows, lenient=True) == [expected(topic, *row) for row in rows]
 
 
@@ -132,7 +66,7 @@ def test_whatever_is_changed_each_row_is_what_the_twin_makes_of_it_or_null(topic
     chance = random.Random(f"811 {topic}")
     rows = [
         (mutated(key, chance), mutated(value, chance))
-        for key, value in rows_of(topic, 0)
+        for key, value in payload_rows(topic, 0)
         for _ in range(1 if NO_JIT else 40)
     ]
     wanted = [expected(topic, *row) for row in rows]
@@ -154,7 +88,7 @@ def mutated(raw: bytes | None, chance: random.Random) -> bytes | None:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_each_bad_row_alone_is_an_error_that_names_it(topic: str) -> None:
-    rows = rows_of(topic, 1)
+    rows = payload_rows(topic, 1)
     bad = [number for number, row in enumerate(rows) if expected(topic, *row) is None]
     assert bad
     good = [number for number, row in enumerate(rows) if expected(topic, *row) is not None]
@@ -225,7 +159,7 @@ LAYOUTS: dict[str, Callable[[pa.Array], pa.Array]] = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout_of_arrow_is_read(layout: str) -> None:
-    keys, values = arrays(rows_of("transaction_state", 0))
+    keys, values = arrays(payload_rows("transaction_state", 0))
     change = LAYOUTS[layout]
     plain = decode_payloads("transaction_state", keys, values)
     assert decode_payloads("transaction_state", change(keys), change(values)).equals(plain)
