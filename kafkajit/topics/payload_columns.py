@@ -28,7 +28,7 @@ from kafkajit.topics.payloads import (
     write_metadata,
     write_value,
 )
-from kafkajit.topics.primitives import read_int16, read_unsigned_varint
+from kafkajit.topics.primitives import read_int16, read_unsigned_varint, to_int16
 from kafkajit.topics.status import (
     DONE,
     FULL,
@@ -150,6 +150,7 @@ def _write_unknown_metadata(tables, content, p, size, out, w):
     _, at, _ = read_unsigned_varint(content, p, p + size)
     type_id, at, _ = read_unsigned_varint(content, at, p + size)
     version, _, _ = read_unsigned_varint(content, at, p + size)
+    type_id, version = to_int16(type_id), to_int16(version)
     w = put_text(out, w, TYPE)
     if _is_known(types, type_id):
         name = np.int64(types[type_id, NAME_AT])

@@ -13,7 +13,7 @@ from kafkajit.kernel import inlined, kernel
 from kafkajit.kernel.intrinsics import WIDE, copy_bytes, copy_wide
 from kafkajit.topics.kinds import KEY, NAME_AT, NAME_SIZE, UNKNOWN, VALUE
 from kafkajit.topics.message import POSITION, version_row, write_message
-from kafkajit.topics.primitives import read_int16, read_unsigned_varint
+from kafkajit.topics.primitives import read_int16, read_unsigned_varint, to_int16
 from kafkajit.topics.programs import A, B
 from kafkajit.topics.status import (
     BAD_FRAME,
@@ -106,8 +106,8 @@ def write_metadata(tables, content, p, size, any_version, out, w):
     if max(bad_frame, bad_type, bad_version) >= 0 or max(frame, type_id, version) > _MAX_INT16:
         return BAD_FRAME, w
     # Cut the numbers to 16 bits, as Java does with negative ones.
-    type_id, version = _int16(type_id), _int16(version)
-    if _int16(frame) != 1:
+    type_id, version = to_int16(type_id), to_int16(version)
+    if to_int16(frame) != 1:
         return BAD_FRAME, w
     if type_id < 0 or type_id >= types.shape[0] or types[type_id, VALUE] == UNKNOWN:
         return UNKNOWN_TYPE, w
@@ -129,11 +129,6 @@ def write_metadata(tables, content, p, size, any_version, out, w):
         return GARBAGE, w
     out[after] = 0x7D
     return DONE, after + 1
-
-
-@inlined
-def _int16(value):
-    return ((value & 0xFFFF) ^ 0x8000) - 0x8000
 
 
 @inlined

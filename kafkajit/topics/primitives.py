@@ -66,6 +66,12 @@ def to_int32(value):
 
 
 @inlined
+def to_int16(value):
+    """The low 16 bits, with their sign."""
+    return ((value & 0xFFFF) ^ 0x8000) - 0x8000
+
+
+@inlined
 def read_int16(content, p):
     """A big-endian int16, as an int64, unchecked."""
     number = np.int64(content[p]) << 8 | np.int64(content[p + 1])

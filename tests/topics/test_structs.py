@@ -131,6 +131,15 @@ def test_a_malformed_metadata_record_is_reported_with_its_reason(
         decode_payloads("cluster_metadata", None, pa.array([value]))
 
 
+@pytest.mark.parametrize("topic", ["cluster_metadata", "remote_log_metadata"])
+@pytest.mark.parametrize("number", [-281117493, -(2**31), -65535, -32768, -1])
+def test_a_negative_type_or_version_is_cut_to_16_bits_as_in_java(topic: str, number: int) -> None:
+    varint = bytes(number >> shift & 0x7F | 0x80 for shift in (0, 7, 14, 21))
+    varint += bytes([number >> 28 & 0xF])
+    for value in (b"\1" + varint + b"\0", b"\1\1" + varint, b"\1" + varint + varint):
+        assert decode(topic, [(None, value)], lenient=True) == [expected(topic, None, value)]
+
+
 def test_nulls_are_nulls() -> None:
     rows: list[Row] = [(OFFSET_KEY, None), (None, None), (OFFSET_KEY, OFFSET_VALUE)]
     decoded = decode("offsets", rows)
