@@ -252,12 +252,15 @@ def test_a_message_is_named_by_any_part_of_its_name() -> None:
 
 # Malformed values.
 
-FIELDS = "int32 a = 1; string s = 2; M m = 3; repeated fixed32 f = 4; map<int32, M> n = 5;"
+FIELDS = (
+    "int32 a = 1; string s = 2; M m = 3; repeated fixed32 f = 4; map<int32, M> n = 5; sint32 z = 6;"
+)
 MALFORMED = [
     (b"\x08", "ends in the middle of a field, field a, byte 1"),
     (b"\x08\x80", "ends in the middle"),
     (b"\x08" + b"\xff" * 10, "a varint has more than 64 bits, field a"),
     (b"\x08\xff\xff\xff\xff\x7f", "does not fit 32 bits, field a"),
+    (b"\x30\xff\xff\xff\xff\x7f", "does not fit 32 bits, field z"),
     (b"\x12\x05ab", "a size reaches past the end of the value, field s, byte 2"),
     (b"\x12\x02\xc3\x28", "not valid UTF-8, field s, byte 2"),
     (b"\x1a\x04\x12\x02\xff\xff", "not valid UTF-8, field m.s"),

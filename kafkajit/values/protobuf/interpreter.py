@@ -551,7 +551,7 @@ def _other_scalar(op, raw, content, p, cells, slot):
     if op == SINT64:
         cells.longs[slot] = zigzag(raw)
     elif op == SINT32:
-        cells.ints[slot] = zigzag(raw)
+        write_half_word(cells.bytes, slot << 2, zigzag(raw))
         return np.int64(OK if is_int(zigzag(raw)) else INT_RANGE)
     elif op in (UINT32, UINT32_TO_LONG):
         if not is_int(raw) and not 0 <= raw <= 0xFFFFFFFF:
