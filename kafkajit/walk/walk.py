@@ -144,7 +144,10 @@ class Walk:
             except KafkaJitError as error:  # of the framing
                 if self._mode == FAILFAST:
                     raise
-                yield self._gap(error)
+                gap = self._gap(error)
+                yield gap
+                if not gap.length:  # a segment of KafScale's without even a head
+                    return
 
     def _in_order_of_offsets(
         self, framing: Framing, read: Callable[[Framing], Generator[Part | Gap, None, bool]]

@@ -99,6 +99,18 @@ def test_damage_is_reported_once(damage: str, partition: Path) -> None:
         assert place in (None, (row["position"], row["length"]))
 
 
+def test_an_empty_segment_is_damage_once(partition: Path) -> None:
+    path = partition / f"segment-{20:020}.kfs"
+    path.write_bytes(b"")
+    assert kafkajit.read_records(path, mode="DROPMALFORMED").num_rows == 0
+    for (row,) in (
+        kafkajit.find_corruption(path).to_pylist(),
+        kafkajit.read_records(path, mode="PERMISSIVE")["corruption"].to_pylist(),
+    ):
+        assert "cut short within its head" in row["reason"]
+        assert (row["position"], row["length"]) == (0, 0)
+
+
 def test_a_bad_batch_is_the_only_damage(partition: Path) -> None:
     path = partition / f"segment-{20:020}.kfs"
     path.write_bytes(flipped(HEAD + 70))
