@@ -173,6 +173,8 @@ WRONG_LINES = [
     (b'{"value":1,"headers":[{"key":null,"value":"1"}]}', "the key of a header must be a string"),
     (b'{"value":1,"headers":[{"key":"a","value":"1","x":2}]}', "a header must be an object with"),
     (b'{"value":1,"headers":[{"key":"a","value":"\\udfff"}]}', "half a surrogate pair"),
+    (b'{"value":1,"headers":[{"key":"\\udfff","value":"a"}]}', "half a surrogate pair"),
+    (b'{"value":1,"headers":{"\\udfff":"a"}}', "half a surrogate pair"),
 ]
 
 

@@ -156,7 +156,7 @@ def _parsed(text: bytes, row: int) -> _Headers | None:
     if value is None:
         return None
     if isinstance(value, _Pairs):
-        return [{"key": key, "value": _as_bytes(item, row)} for key, item in value]
+        return [{"key": _as_key(key, row), "value": _as_bytes(item, row)} for key, item in value]
     if not isinstance(value, list):
         raise BadInputError("headers must be an array of objects with key and value", row=row)
     return [_header(pairs, row) for pairs in value]
@@ -175,12 +175,18 @@ def _header(pairs: Any, row: int) -> dict[str, Any]:
     parts = dict(pairs)
     if not isinstance(parts["key"], str):
         raise BadInputError("the key of a header must be a string", row=row)
+    key = _as_key(parts["key"], row)
     if "value" in parts:
-        return {"key": parts["key"], "value": _as_bytes(parts["value"], row)}
+        return {"key": key, "value": _as_bytes(parts["value"], row)}
     encoded = parts[f"value{SUFFIX}"]
     if encoded is not None and not isinstance(encoded, str):
         raise BadInputError(f"the value{SUFFIX} of a header must be a string", row=row)
-    return {"key": parts["key"], "value": None if encoded is None else of_base64(encoded, row)}
+    return {"key": key, "value": None if encoded is None else of_base64(encoded, row)}
+
+
+def _as_key(key: str, row: int) -> str:
+    _as_bytes(key, row)
+    return key
 
 
 def _as_bytes(value: Any, row: int) -> bytes | None:
