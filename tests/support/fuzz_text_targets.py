@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 import tiered_twin
 import zstandard
 from fuzz_log_targets import Target, file_with
+from mutations import repaired
 
 import kafkajit
+from kafkajit import testing as kt
 from kafkajit.change.journal import Journal as ChangeJournal
 from kafkajit.cli.sql.statements import created, mentioned, on_one_line, split, tokens
 from kafkajit.format.amounts import parse_size
@@ -41,6 +43,8 @@ from kafkajit.scan.stream.offsets import OffsetsParser, to_json
 from kafkajit.scan.stream.options import STREAM_OPTIONS
 from kafkajit.state.sidecar_files import kind_of
 from kafkajit.storage.globs import glob_to_regex
+from kafkajit.storage.source import Source
+from kafkajit.text.log_dump import LogDump, Style
 
 _LONGEST_MESSAGE = 20_000
 OPTIONS = [*SCAN_OPTIONS.items(), *STREAM_OPTIONS.items(), *PRODUCE_OPTIONS.items()]
@@ -90,6 +94,37 @@ def chunks(data: bytes) -> None:
 def _chunks() -> list[bytes]:
     frames = [zstandard.ZstdCompressor().compress(bytes(range(size))) for size in (64, 36)]
     return [bytes([len(frames[0])]) + b"".join(frames)]
+
+
+def kafscale(data: bytes) -> None:
+    """Read a segment of KafScale's, with a right head and footer if the first byte is even."""
+    if len(data) < 4:
+        return
+    log = repaired(data[4:])
+    segment = log
+    if data[0] % 2 == 0:
+        segment = kt.kafscale_segment(log, data[1], data[2], data[3])
+    columns = ["offset", "timestamp", "key", "value"]
+    limit = {"max_decompressed_bytes": 1 << 16}
+    with file_with(f"orders/0/segment-{data[1]:020}.kfs", segment) as path:
+        with suppress(kafkajit.KafkaJitError):
+            rows = kafkajit.read_records(path, columns=columns, **limit)
+            if data[0] % 2 == 0:
+                assert rows == kafkajit.read_records(log, columns=columns, **limit)
+        kafkajit.read_records(path, mode="PERMISSIVE", **limit).validate(full=True)
+        kafkajit.find_corruption(path).validate(full=True)
+        for mode in (None, "PERMISSIVE"):
+            dump = LogDump(Source(str(path)), Style(True, True), mode=mode)
+            assert [*dump.text()] or dump.error or not log
+
+
+def _kafscale() -> list[bytes]:
+    log = b"".join(
+        kt.batch([kt.Record(b"k", b"v")] * 2, base_offset=offset, codec=codec)
+        for offset, codec in ((5, "none"), (7, "gzip"))
+    )
+    whole = kt.kafscale_segment(log, 5, 8, 4)
+    return [b"\0\5\x08\4" + log, b"\1\5\0\0" + whole]
 
 
 def export_journal(data: bytes) -> None:
@@ -337,6 +372,7 @@ _OFFSETS = [b'{"a": {"0": 7}, "@read": {"a": {"0": [null, [8, 2, 1, 7, 1, 3], [[
 TARGETS: dict[str, Target] = {
     "manifest": (manifest, _manifests),
     "chunks": (chunks, _chunks),
+    "kafscale": (kafscale, _kafscale),
     "export-journal": (export_journal, _export_journals),
     "change-journal": (change_journal, _change_journals),
     "sql": (sql, lambda: _SQL),
