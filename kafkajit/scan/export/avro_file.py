@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kafkajit.scan.export.long_rows import slices
 from kafkajit.values.encode import encode_values
 
 MAGIC = b"Obj\x01"
@@ -59,12 +60,13 @@ class AvroFile:
         sink.write(MAGIC + b"".join(pairs) + _long(0) + self._sync)
 
     def write(self, table: pa.Table) -> None:
-        for rows in table.to_batches(max_chunksize=_ROWS):
-            self._write(rows)
+        for batch in table.to_batches(max_chunksize=_ROWS):
+            for rows in slices(batch):
+                self._write(rows)
 
     def _write(self, rows: pa.RecordBatch) -> None:
         # An array that begins inside another one would be encoded with the rows before it.
-        columns = [pa.concat_arrays([column]) for column in rows.columns]
+        columns = [pa.concat_arrays([one]) if one.offset else one for one in rows.columns]
         structs = pa.StructArray.from_arrays(columns, fields=list(rows.schema))
         encoded = encode_values(structs, self._schema)
         _, ends, data = encoded.buffers()

@@ -6,7 +6,8 @@ A writer takes tables of about ROW_GROUP_BYTES and holds no more than one of the
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from kafkajit.format.compressor import TextCompressor, text_compressor
 from kafkajit.scan.export.avro_file import AvroFile
+from kafkajit.scan.export.long_rows import csv_line, is_long, json_line, slices
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.export.text_rows import as_text, json_lines
 
@@ -23,6 +25,7 @@ ROW_GROUP_BYTES = 64 << 20
 # Rising numbers: as differences they take a tenth of the room and of the time.
 _DELTAS = ("offset", "timestamp")
 _SAMPLE = 10_000  # rows
+_LONG = 1 << 20  # bytes of a text
 
 
 class FileWriter(Protocol):
@@ -81,7 +84,10 @@ class _Parquet:
     def _opened(self, table: pa.Table) -> _ParquetWriter:
         plain = {name for name in table.schema.names if not _repeats(table[name])}
         deltas = [name for name in _DELTAS if name in table.schema.names]
-        words = [path for path in _leaves(self._schema) if path not in plain and path not in deltas]
+        leaves = _leaves(self._schema)
+        words = [path for path in leaves if path not in plain and path not in deltas]
+        long = {name for name in table.schema.names if _is_long(table, name)}
+        short = [path for path in leaves if path.partition(".")[0] not in long]
         return _ParquetWriter(
             self._sink,
             table.schema,
@@ -89,6 +95,7 @@ class _Parquet:
             compression_level=self._options.level,
             use_dictionary=words or False,
             column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED") or None,
+            write_statistics=short or False,
             write_page_index=True,
             store_schema=False,  # or readers would return topics as dictionaries
         )
@@ -118,6 +125,39 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     sample = column.slice(0, _SAMPLE)
     distinct: int = pc.count_distinct(sample).as_py()
     return 2 * distinct <= len(sample)
+
+
+def _is_long(table: pa.Table, name: str) -> bool:
+    """Whether the writer should not compare a column's values, of which it keeps copies.
+
+    Nobody looks for a value or a header by its bytes.
+    """
+    column = table[name]
+    if name in ("value", "headers") and not pa.types.is_struct(column.type):
+        return True
+    lengths = (_longest(chunk) for chunk in column.chunks)
+    return column.nbytes > _LONG and any(length > _LONG for length in lengths)
+
+
+def _longest(array: pa.Array) -> int:
+    """The bytes of the longest text in an array, at any depth."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        parts = array.flatten()
+    elif pa.types.is_map(kind):
+        parts = [array.keys, array.items]
+    elif pa.types.is_list(kind):
+        parts = [array.flatten()]
+    elif _has_length(kind):
+        return pc.max(pc.binary_length(array)).as_py() or 0
+    else:
+        return 0
+    return max(map(_longest, parts), default=0)
+
+
+def _has_length(kind: pa.DataType) -> bool:
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
@@ -170,11 +210,23 @@ class _Text:
             self._put(_csv(names, header=True))
 
     def write(self, table: pa.Table) -> None:
-        for rows in table.to_batches(max_chunksize=1 << 16):
-            text = as_text(pa.Table.from_batches([rows]), self._options.encoding, self._is_csv)
-            self._put(_csv(text, header=False) if self._is_csv else json_lines(text))
+        for batch in table.to_batches(max_chunksize=1 << 16):
+            for rows in slices(batch):
+                for text in self._texts(rows):
+                    self._put(text)
 
-    def _put(self, text: pa.Buffer) -> None:
+    def _texts(self, rows: pa.RecordBatch) -> Iterator[Any]:
+        text = as_text(pa.Table.from_batches([rows]), self._options.encoding, self._is_csv)
+        if not is_long(rows):
+            yield _csv(text, header=False) if self._is_csv else json_lines(text)
+            return
+        (row,) = text.to_batches()
+        if self._is_csv:
+            yield from csv_line(row, partial(_csv, header=False))
+        else:
+            yield from json_line(row)
+
+    def _put(self, text: Any) -> None:
         compressor = self._compressor
         self._sink.write(text if compressor is None else compressor.compress(memoryview(text)))
 
@@ -183,7 +235,7 @@ class _Text:
             self._sink.write(self._compressor.flush())
 
 
-def _csv(table: pa.Table, *, header: bool) -> pa.Buffer:
+def _csv(table: pa.Table | pa.RecordBatch, *, header: bool) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     # Text is always in quotes, and NULL never: so "" is not NULL.
     options = pa.csv.WriteOptions(include_header=header, quoting_style="needed")

@@ -27,9 +27,7 @@ def as_text(table: pa.Table, encoding: str, is_csv: bool = True) -> pa.Table:
     """
     names, columns = [], []
     for name, column in zip(table.schema.names, table.columns, strict=True):
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        if isinstance(array, pa.ChunkedArray):  # of no chunks
-            array = pa.array([], column.type)
+        array = _in_one(column)
         new = _textual(array, encoding, table, name)
         is_plain = not pa.types.is_nested(new.type)
         if is_csv and (pa.types.is_timestamp(new.type) or not is_plain):
@@ -51,10 +49,17 @@ def json_lines(table: pa.Table) -> pa.Buffer:
     for name, column in zip(table.schema.names, table.columns, strict=True):
         pieces += [
             scalar(("," if pieces else "{") + named(name, as_json=True)),
-            text_of(column.combine_chunks(), as_json=True),
+            text_of(_in_one(column), as_json=True),
         ]
     lines = join(*pieces, scalar("}\n"), null="null")
     return lines.buffers()[2]
+
+
+def _in_one(column: pa.ChunkedArray) -> pa.Array:
+    """A column as an array, which is not copied if it is one already."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
 def _name(name: str, type_: pa.DataType, encoding: str) -> str:
