@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from kafkajit.errors import Failed, KafkaJitError
-from kafkajit.format.amounts import offsets_are
-from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
 from kafkajit.log.live_segments import as_now, listed_again
@@ -41,22 +39,6 @@ _checkpoints: dict[tuple[str, int, int | None], _Offsets] = {}
 _MOST_CHECKPOINTS = 100
 
 
-def missing_between(segments: Sequence[Segment]) -> list[Missing]:
-    """The offsets that a partition lacks between two segments, unless compaction explains it.
-
-    Others may write to the folder, or only some of its segments be given. So what a folder lacks
-    has to be missing when it is listed again, too.
-    """
-    found = _between(segments)
-    if not found or _has_tiered(segments) or len({one.log.folder for one in segments}) > 1:
-        return found
-    return [
-        again
-        for again in _between(listed_again(segments[0], 0))
-        if any(one.first <= again.last and again.first <= one.last for one in found)
-    ]
-
-
 def missing_around(segments: Sequence[Segment], failed: Failed = None) -> list[Missing]:
     """The offsets that files beside a partition know of, before its first segment or at its end.
 
@@ -71,7 +53,7 @@ def missing_around(segments: Sequence[Segment], failed: Failed = None) -> list[M
         return []
     try:
         missing = MissingSegments(brokers[0].log.beside(), failed)
-        if _has_tiered(segments):
+        if has_tiered(segments):
             return missing.around_both(segments, brokers[0])
         return missing.around(segments)
     except (OSError, EOFError, KafkaJitError) as error:
@@ -87,54 +69,8 @@ def may_have_hole(segments: Sequence[Segment]) -> bool:
     return missing.tell_of_cleaning(segments[0]) or _has_holes(segments, is_followed=True)
 
 
-def _between(segments: Sequence[Segment]) -> list[Missing]:
-    from kafkajit.log.overlaps import ends_of  # it loads kernels
-
-    if {one.path.suffix for one in segments} == {KAFSCALE_SUFFIX}:
-        return list(_between_kafscales(segments))
-    segments = [one for one in segments if one.path.suffix == LOG_SUFFIX]
-    if len(segments) < 2:
-        return []
-    has_tiered = _has_tiered(segments)
-    (lasts,) = ends_of([segments])
-    if has_tiered:
-        lasts = [min(last, one.cut.last) for last, one in zip(lasts, segments, strict=True)]
-    extents = [
-        Extent(one.base_offset, one.first_offset, max(last + 1, one.base_offset))
-        for one, last in zip(segments, lasts, strict=True)
-    ]
-    # No file tells more of the last one: a broker may append to it.
-    extents[-1] = extents[-1]._replace(behind=extents[-1].base_offset)
-    suspects = find_missing(extents, Evidence(), has_holes=False)
-    if not suspects:
-        return []
-    for row in range(len(segments) - 1):
-        # Damage at a segment's end explains it, and is reported as such.
-        is_last_before = any(
-            extents[row].base_offset <= one.first <= extents[row].behind for one in suspects
-        )
-        if is_last_before and not isinstance(segments[row].log, TieredFile):
-            extents[row] = _extent(segments[row])
-    missing = MissingSegments([] if has_tiered else segments[0].log.beside())
-    found = missing.of(segments, extents, has_holes=False if has_tiered else None)
-    first, last = segments[0].base_offset, segments[-1].base_offset
-    return [one for one in found if one.is_trouble and first <= one.first < last]
-
-
-def _between_kafscales(segments: Sequence[Segment]) -> Iterator[Missing]:
-    """The same of KafScale, which compacts no log."""
-    from kafkajit.log.overlaps import end_of as last_of
-
-    behind = segments[0].base_offset
-    for one, following in pairwise(segments):
-        behind = max(behind, last_of(one, following) + 1)
-        first, last = behind, following.base_offset - 1
-        if first <= last:
-            names = f"{one.log.name} and {following.log.name}"
-            yield Missing(first, last, True, f"{offsets_are(first, last)} missing between {names}")
-
-
-def _extent(segment: Segment) -> Extent:
+def extent_of(segment: Segment) -> Extent:
+    """The offsets that a segment has, as far as its batches tell."""
     end = end_of(segment)
     behind = segment.base_offset if end.offset is None else end.offset + 1
     return Extent(segment.base_offset, segment.first_offset, behind, end.problem is not None)
@@ -144,7 +80,7 @@ def _end_now(segment: Segment) -> int | None:
     """The offset behind the log of a segment now; None if it is gone."""
     try:
         segments = listed_again(segment, 0)
-        return _extent(as_now(segments[-1])).behind if segments else None
+        return extent_of(as_now(segments[-1])).behind if segments else None
     except FileNotFoundError:
         return None
 
@@ -155,11 +91,11 @@ def _come_since(segments: Sequence[Segment], missing: Iterable[Missing]) -> list
     The list of a folder that never rests may have a later one and lack an earlier one.
     """
     listed = {one.base_offset for one in segments}
-    if not segments[0].log.is_local or _has_tiered(segments):
+    if not segments[0].log.is_local or has_tiered(segments):
         return []
     try:
         return [
-            _extent(as_now(one))
+            extent_of(as_now(one))
             for one in listed_again(segments[0], 0)
             if one.base_offset not in listed
             if any(gap.first <= one.base_offset <= gap.last for gap in missing)
@@ -168,7 +104,8 @@ def _come_since(segments: Sequence[Segment], missing: Iterable[Missing]) -> list
         return []
 
 
-def _has_tiered(segments: Sequence[Segment]) -> bool:
+def has_tiered(segments: Sequence[Segment]) -> bool:
+    """Whether some of these segments are in tiered storage."""
     return any(isinstance(segment.log, TieredFile) for segment in segments)
 
 
@@ -188,7 +125,12 @@ class MissingSegments:
         self._checkpoints: dict[tuple[str, str], _Offsets] = {}
 
     def of(
-        self, segments: Sequence[Segment], extents: Sequence[Extent], *, has_holes: bool | None
+        self,
+        segments: Sequence[Segment],
+        extents: Sequence[Extent],
+        *,
+        has_holes: bool | None,
+        are_all: bool = True,
     ) -> list[Missing]:
         """The offsets that a partition lacks.
 
@@ -197,12 +139,13 @@ class MissingSegments:
             extents: their offsets.
             has_holes: whether offsets are missing inside of segments; if None, their headers are
                 read as soon as the answer depends on it.
+            are_all: whether segments that have come since count, too.
         """
         if any(segment.path.suffix != LOG_SUFFIX for segment in segments):
             return []
         extents = sorted(extents)
         evidence = self._evidence(segments[0])
-        if _has_tiered(segments):
+        if has_tiered(segments):
             evidence.starts, evidence.indexed, evidence.log_start_offset = [], [], 0
         found = find_missing(extents, evidence, has_holes=bool(has_holes))
         if has_holes is None and _is_trouble(found):
@@ -214,7 +157,7 @@ class MissingSegments:
         if has_holes is None and _is_trouble(found):
             has_holes = _has_holes(segments)
             found = find_missing(extents, evidence, has_holes=has_holes)
-        come = _come_since(segments, found) if _is_trouble(found) else []
+        come = _come_since(segments, found) if are_all and _is_trouble(found) else []
         if come:
             extents = sorted([*extents, *come])
             found = find_missing(extents, evidence, has_holes=bool(has_holes))
@@ -237,7 +180,7 @@ class MissingSegments:
             Extent(one.base_offset, one.base_offset, following.base_offset)
             for one, following in pairwise(now)
         ]
-        extents.append(_extent(as_now(now[-1]))._replace(ends_in_damage=False))
+        extents.append(extent_of(as_now(now[-1]))._replace(ends_in_damage=False))
         found = find_missing(extents, evidence, has_holes=False)
         if _is_trouble(found):
             self._look_at_configs(evidence, segments[0])

@@ -26,8 +26,9 @@ from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.leaps import unsure_end
 from kafkajit.log.missing_offsets import Missing
-from kafkajit.log.missing_segments import missing_around, missing_between
+from kafkajit.log.missing_segments import missing_around
 from kafkajit.log.segment import Segment
+from kafkajit.log.segment_gaps import come_text, gaps_between
 from kafkajit.places.named import ALL, Named
 from kafkajit.places.wanted import any_partition
 from kafkajit.reader import SegmentReader
@@ -331,7 +332,9 @@ def _missing(
     """The offsets that a partition lacks between its segments, and that may be asked for."""
     is_by_time = options.starting_timestamp is not None or options.ending_timestamp is not None
     read = {split.file.path for split in splits}
-    for gap in [*missing_between(partition), *missing_around(partition, options.failed)]:
+    gaps = gaps_between(partition)
+    come = [Missing(*one, True, come_text(one)) for one in gaps.come]
+    for gap in [*gaps.missing, *come, *missing_around(partition, options.failed)]:
         before = [one for one in partition if one.base_offset <= gap.first][-1:]
         behind = [one for one in partition if one.base_offset > gap.last][:1]
         is_near = any(one.log.path in read for one in before + behind)

@@ -13,8 +13,8 @@ from kafkajit import Log
 from kafkajit.cli import main
 from kafkajit.log.evidence import add_configs, take_evidence
 from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
-from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.segment import Segment
+from kafkajit.log.segment_gaps import missing_between
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.partitions import find_partitions
 from kafkajit.state.checkpoints import (

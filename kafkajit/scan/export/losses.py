@@ -9,7 +9,8 @@ from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.amounts import offsets_are, offsets_text
 from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.footing import Footing
-from kafkajit.log.missing_segments import missing_around, missing_between
+from kafkajit.log.missing_offsets import Missing
+from kafkajit.log.missing_segments import missing_around
 from kafkajit.log.overlap_losses import lost_offsets
 from kafkajit.log.resumption import check_resumed, has_any
 from kafkajit.log.segment import Segment
@@ -38,6 +39,7 @@ def losses(
     early: Range,
     lost: Range,
     missing: list[Range],
+    between: Sequence[Missing],
 ) -> Iterator[str]:
     """A line for each stretch of offsets that is not exported.
 
@@ -49,6 +51,7 @@ def losses(
         early: those before the log's start when the export began.
         lost: those that retention has removed between two runs.
         missing: those that earlier runs missed; it gets those of this run, too.
+        between: those that the log lacks between its segments.
     """
     if early:
         yield (
@@ -68,12 +71,12 @@ def losses(
             f"{name}: {offsets_are(*lost)} gone from the log, and had not been "
             "exported before: retention has removed them"
         )
-    for found in missing_between(segments):
+    for found in between:
         gap = Range(found.first, found.last)
         new = gap & asked
         # Records of a gap may have the timestamp, too, unless others behind it are older.
-        between = Range(gap.last + 1, asked.first - 1)
-        if is_by_time and gap.last < asked.first and not has_any(segments, between):
+        older = Range(gap.last + 1, asked.first - 1)
+        if is_by_time and gap.last < asked.first and not has_any(segments, older):
             new = gap
         if new:
             missing.append(new)
@@ -81,7 +84,7 @@ def losses(
     if not any(isinstance(one.log, TieredFile) for one in segments):
         # The plan has named them; they may be served later, when the segments are repaired.
         whole = [replace(one, cut=ALL) for one in segments]
-        hidden = [lost.offsets & asked for lost in lost_offsets(whole, segments)]
+        hidden = [one.offsets & asked for one in lost_offsets(whole, segments)]
         missing += [offsets for offsets in hidden if offsets]
     damaged: list[Exception] = []
     found_around = missing_around(segments, damaged.append)

@@ -28,7 +28,9 @@ from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.log.leaps import unsure_end
 from kafkajit.log.live_segments import has_grown
 from kafkajit.log.segment import Segment
+from kafkajit.log.segment_gaps import come_text, gaps_between
 from kafkajit.log.tiered_copies import advise_copy
+from kafkajit.places.location import absolute
 from kafkajit.scan.export.header_keys import WHY, malformed_keys
 from kafkajit.scan.export.known_damage import LeftOut, known_damage
 from kafkajit.scan.export.losses import check_continued, losses
@@ -79,6 +81,8 @@ def rows_of(
     unsure = unsure_end(log.segments, check_crcs=reading.check_crcs)
     if unsure is not None and given.offsets.last >= unsure.end_offset:
         given = replace(given, offsets=given.offsets & Range(MIN_INT64, unsure.end_offset - 1))
+    gaps = gaps_between(log.segments)
+    given, late = _before_come(gaps.come, given, log, passed)
     splits = _splits(log, given, reading)
     new = given.offsets & Range(MIN_INT64 if begin is None else begin)
     for text in losses(
@@ -89,6 +93,7 @@ def rows_of(
         early=early,
         lost=lost,
         missing=passed.missing,
+        between=gaps.missing,
     ):
         passed.lost.append(text)
         _name_lost(text, log.options.scan)
@@ -101,6 +106,9 @@ def rows_of(
             _name_lost(passed.lost[-1], log.options.scan)
     if unsure is not None and given.offsets.last == unsure.end_offset - 1:
         _name_lost(f"{log.name}: {unsure.text}, and the batch is not exported", log.options.scan)
+    if late:
+        passed.lost.append(f"{log.name}: {late}")
+        _name_lost(passed.lost[-1], log.options.scan)
     drops_markers = not _has_markers(options)
     kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
     waiting: list[_Damage] = []  # in front of the first row
@@ -144,6 +152,27 @@ def rows_of(
         if progress is not None:
             progress(log.bytes_before(last) + position)
     yield from _reported(waiting, passed, log)
+
+
+def _before_come(
+    come: Sequence[Range], given: Selection, log: PartitionLog, passed: Passed
+) -> tuple[Selection, str | None]:
+    """The wanted records before offsets whose segment came too late, and a line that says so.
+
+    If the segments are named one by one, these offsets are none of them, and a later run of others
+    has to tell what this one lacked.
+    """
+    new = given.offsets & Range(MIN_INT64 if passed.next_offset is None else passed.next_offset)
+    wanted = [one & new for one in come if one & new]
+    if not wanted:
+        return given, None
+    depth = log.segments[0].log.path.count("/")
+    if any(absolute(path).count("/") == depth for path in log.options.scan.paths):
+        passed.missing += wanted
+        return given, None
+    before = Range(MIN_INT64, wanted[0].first - 1)
+    text = f"{come_text(wanted[0])}: they and what is behind them are left to a later run"
+    return replace(given, offsets=given.offsets & before), text
 
 
 def _early(log: PartitionLog, passed: Passed, reading: ScanOptions) -> Range:

@@ -13,9 +13,9 @@ from itertools import pairwise
 from kafkajit.format.ranges import Range
 from kafkajit.log.live_segments import has_grown
 from kafkajit.log.missing_offsets import Missing
-from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_end import unfinished
+from kafkajit.log.segment_gaps import missing_between
 from kafkajit.places.named import Place
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.scan.stream.options import StreamOptions

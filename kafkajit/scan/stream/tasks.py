@@ -22,8 +22,8 @@ from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.footing import Footing, ReadBatch
-from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.positions import IndexEntries, headers
+from kafkajit.log.segment_gaps import missing_between
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.plan import Split

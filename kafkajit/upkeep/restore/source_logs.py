@@ -20,14 +20,16 @@ from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import PINTEREST_MARKS, object_name
 from kafkajit.format.topic import check_topic
 from kafkajit.log.leaps import unsure_end
+from kafkajit.log.live_segments import has_grown
 from kafkajit.log.log import checkpointed_offset
-from kafkajit.log.missing_segments import missing_around, missing_between
+from kafkajit.log.missing_segments import missing_around
 from kafkajit.log.open_segment import logger
 from kafkajit.log.overlap_losses import Lost, lost_offsets
 from kafkajit.log.overlaps import ends_of, served
 from kafkajit.log.remote_log_metadata import TOPIC as STATES_TOPIC
 from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import Segment
+from kafkajit.log.segment_gaps import Gaps, come_text, gaps_between
 from kafkajit.log.tiered_copies import differing
 from kafkajit.log.tiered_segments import Epochs, epochs_of, partitions_of
 from kafkajit.places.left_out import waiting_folders
@@ -45,6 +47,7 @@ from kafkajit.upkeep.restore.unread_segments import UnreadSegment, UnreadSegment
 
 # The gaps between segments that a plan lists: compaction makes many.
 _MOST_LISTED = 20
+_AGAIN = "restore it again into another folder"
 _WAITING = "a broker deletes it, moves it or no longer has it; a path that names it restores it"
 
 
@@ -92,13 +95,19 @@ class SourceLog:
 
     def losses(self, asked: Range) -> Iterator[KafkaJitError]:
         """Errors that name the parts of it with these offsets that the sources lack."""
-        gaps = missing_between(self.segments) if self.missing else []
+        between = gaps_between(self.segments) if self.missing else Gaps([], [])
         damaged: list[Exception] = []
-        gaps = [*gaps, *missing_around(self.segments, damaged.append)]
+        gaps = [*between.missing, *missing_around(self.segments, damaged.append)]
         yield from (one for one in damaged if isinstance(one, KafkaJitError))
         for gap in gaps:
             if Range(gap.first, gap.last) & asked:
                 yield LeftOutError(f"{self.place}: {gap.text}")
+        for come in between.come:
+            if come & asked:
+                yield LeftOutError(f"{self.place}: {come_text(come)}: {_AGAIN}")
+        for segment in self.segments[:-1]:
+            if segment.offsets & asked and has_grown(segment.log):
+                yield LeftOutError(f"{segment.log.path} has grown since it was listed: {_AGAIN}")
         unsure = unsure_end(self.segments, check_crcs=True)
         if unsure is not None and unsure.end_offset <= asked.last:
             yield InvalidOffsetError(
