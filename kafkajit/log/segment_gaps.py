@@ -51,7 +51,7 @@ def missing_between(segments: Sequence[Segment]) -> list[Missing]:
 
 
 def come_text(come: Range) -> str:
-    """What becomes of offsets whose segment came too late to be read."""
+    """Say that a segment with these offsets came too late to be read."""
     return f"{offsets_are(*come)} in a segment that has come since, or that is not named"
 
 
