@@ -159,8 +159,8 @@ def _before_come(
 ) -> tuple[Selection, str | None]:
     """The wanted records before offsets whose segment came too late, and a line that says so.
 
-    If the segments are named one by one, these offsets were not asked for, and a later run of others
-    has to tell what this one lacked.
+    If the segments are named one by one, these offsets were not asked for, and a later run of
+    others has to tell what this one lacked.
     """
     new = given.offsets & Range(MIN_INT64 if passed.next_offset is None else passed.next_offset)
     wanted = [one & new for one in come if one & new]

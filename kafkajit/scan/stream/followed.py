@@ -39,6 +39,7 @@ class Followed:
         self.now: dict[Place, Partition] = {}
         self.busy: set[Place] = set()  # a segment is being swapped, or has not come yet
         self.unsettled: dict[Place, str] = {}  # of these, what keeps a partition from being read
+        self._lacking: dict[Place, float] = {}  # since when partitions have had no log
         self._ends: dict[Place, int] = {}  # of partitions that are gone, when they were seen last
 
     def again(self, partition: Partition, reached: int) -> bool:
@@ -107,6 +108,7 @@ class Followed:
         found: dict[Place, Partition] = {}
         self.busy.clear()
         self.unsettled.clear()
+        lacking: set[Place] = set()
         for listing in listings:
             place = self._place_of(listing)
             partition = self.now.get(place)
@@ -116,6 +118,12 @@ class Followed:
                     self.unsettled[place] = (
                         f"{listing.folder}: segments are being swapped or changed: if that was "
                         "interrupted, a broker or `kafkajit repair --apply` completes it"
+                    )
+                elif listing.lacks_log:
+                    lacking.add(place)
+                    self.unsettled[place] = (
+                        f"{listing.folder} has files of a log, and no log: if a copy is being "
+                        "made, wait for it; else restore the log, or leave its topic out"
                     )
             else:
                 try:
@@ -132,9 +140,21 @@ class Followed:
                     self.busy.add(place)
             if partition is not None:
                 found[place] = partition
+        now = time.monotonic()
+        self._lacking = {place: self._lacking.get(place, now) for place in lacking}
         gone = self.now.keys() - found.keys()
         self._ends |= {place: self.now[place].end_offset for place in gone}
         self.now = found
+
+    def report_lack(self, place: Place) -> None:
+        """Report a partition without a log, once a broker would have made one.
+
+        Raises:
+            LeftOutError: the query is to fail on a loss.
+        """
+        since = self._lacking.get(place)
+        if since is not None and time.monotonic() - since > SETTLE_SECONDS:
+            self._reports.wait(self.unsettled[place])
 
     def was_read_to_its_end(self, place: Place, offset: int) -> bool:
         """Whether a partition that is gone had no record from an offset on at the last look."""

@@ -47,6 +47,7 @@ class Listing:
     is_tiered: bool = False
     gaps: tuple[Range, ...] = ()  # offsets between segments that are gone
     topic_id: str | None = None  # by partition.metadata: None without it, empty if it is damaged
+    lacks_log: bool = False  # although files of one are there
 
     @property
     def may_be_old(self) -> bool:
@@ -88,6 +89,7 @@ def list_folder(folder: str) -> Listing:
         modified_ns,
         listed_ns,
         topic_id=topic_id_in(folder) if PARTITION_METADATA in names else None,
+        lacks_log=bool(names) and not segments,
     )
 
 

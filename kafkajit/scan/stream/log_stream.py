@@ -30,7 +30,7 @@ from kafkajit.scan.stream.followed import Followed
 from kafkajit.scan.stream.gaps import Gaps
 from kafkajit.scan.stream.histories import Histories, Parting
 from kafkajit.scan.stream.limits import Unread, admitted
-from kafkajit.scan.stream.offsets import OffsetsParser, StreamOffsets, to_json
+from kafkajit.scan.stream.offsets import OffsetsParser, StreamOffsets, planned_first, to_json
 from kafkajit.scan.stream.options import Limits, StreamOptions
 from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.reports import Reports
@@ -98,10 +98,7 @@ class LogStream:
         begins: Mapping[Place, int],
         footings: Mapping[Place, Footing],
     ) -> StreamOffsets:
-        """Offsets with what they stand on, which stays the same if nothing was read.
-
-        Spark takes other texts for records to read.
-        """
+        """Offsets, and what they stand on: another text than before means records to Spark."""
         found = {}
         for place, end in ends.items():
             partition = self._followed.now.get(place)
@@ -207,8 +204,10 @@ class LogStream:
         for place, behind in ends.items():
             first, footing = begins.get(place), stands_on.get(place)
             partition = self._followed.now.get(place)
-            if first is None and partition is not None:
-                first = partition.start_offset
+            is_anew = start == self._initial and self._options.begins_early(place)
+            if partition is not None and (first is None or is_anew):
+                first = partition.start_offset if first is None else first
+                first = planned_first(first, stood_on.get(place), footing)
             if first is None or first < behind or stood_on.get(place) != footing:
                 ranges += self._range(place, first or 0, behind, stood_on.get(place), footing)
         return plan_tasks(ranges, self._options.scan)
@@ -321,6 +320,7 @@ class LogStream:
             behind: the end of the offsets, if they have been planned.
             stands_on: what that stands on.
         """
+        self._followed.report_lack(place)
         partition = self._followed.now.get(place)
         if partition is None:
             is_gone = place not in self._followed.busy

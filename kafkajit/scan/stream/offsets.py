@@ -48,6 +48,27 @@ def _to_list(footing: Footing) -> list[Any]:
     return [footing.topic_id, last, [list(epoch) for epoch in footing.epochs], footing.log_start]
 
 
+def planned_first(first: int, stood_on: Footing | None, stands_on: Footing | None) -> int:
+    """The offset at which a log began when a micro-batch that begins with it was planned.
+
+    Spark keeps the end of a planned micro-batch, and asks anew where a new query begins. The log
+    may have lost records since.
+
+    >>> planned_first(10, Footing(log_start=10), Footing(log_start=0))
+    0
+
+    Args:
+        first: the offset at which it begins now.
+        stood_on: what that stands on, as of now.
+        stands_on: what the end of the micro-batch stands on, as of then.
+    """
+    began = None if stands_on is None else stands_on.log_start
+    now = None if stood_on is None else stood_on.log_start
+    if began is None or (now is not None and now <= began):
+        return first
+    return min(first, began)
+
+
 def from_json(offsets: StreamOffsets) -> dict[Place, int]:
     """The offsets of each partition.
 

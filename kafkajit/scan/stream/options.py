@@ -70,6 +70,10 @@ class StreamOptions:
     topics: tuple[str, ...] = ()  # the only ones that are looked at; all if empty
     waits_for_copies: bool = True  # whether offsets may come that a folder lacks now
 
+    def begins_early(self, place: Place) -> bool:
+        """Whether a new query begins to read a partition where its log begins."""
+        return self.scan.starting_timestamp is None and self.starting.of(*place) == EARLIEST
+
     def begins_late(self, place: Place) -> bool:
         """Whether a new query begins behind the first record of a partition."""
         is_timed = self.scan.starting_timestamp is not None

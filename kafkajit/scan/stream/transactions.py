@@ -24,7 +24,7 @@ from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition, Piece
 from kafkajit.state.producer_snapshot import parse_producer_snapshot
 from kafkajit.storage.source import Int64s, as_bytes
-from kafkajit.walk.damage import FAILFAST, Stretch
+from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, Stretch
 from kafkajit.walk.selection import Selection
 from kafkajit.walk.transactional_batches import Holes, transactional_batches
 
@@ -119,9 +119,31 @@ def _open_before(partition: Partition, offset: int) -> tuple[TransactionalBatche
             continue
         known = rows.filter(rows["currentTxnFirstOffset"].is_valid())
         ids, firsts = (known[name].to_numpy() for name in ("producerId", "currentTxnFirstOffset"))
-        return _data(ids, firsts), since
+        # Compaction removes a marker behind the snapshot, but no record of an open transaction. And
+        # the snapshot may be another log's.
+        are_there = [
+            first < partition.start_offset or _begins(partition, producer, first)
+            for producer, first in zip(ids.tolist(), firsts.tolist(), strict=True)
+        ]
+        return _data(ids[are_there], firsts[are_there]), since
     empty = np.empty(0, dtype=np.int64)
     return _data(empty, empty), partition.start_offset
+
+
+def _begins(partition: Partition, producer: int, offset: int) -> bool:
+    """Whether a batch of a producer's transaction begins at an offset."""
+    return any(
+        ((found.producer_id == producer) & (found.base_offset == offset)).any()
+        for piece in partition.pieces(offset, offset + 1)
+        for found in transactional_batches(
+            piece.segment.log.open(piece.start, piece.end),
+            DROPMALFORMED,
+            check_crcs=False,
+            reads_markers=False,
+            start=piece.start,
+            end=piece.end,
+        )
+    )
 
 
 def _data(producer_id: Int64s, base_offset: Int64s) -> TransactionalBatches:
