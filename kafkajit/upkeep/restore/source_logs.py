@@ -22,7 +22,7 @@ from kafkajit.format.topic import check_topic
 from kafkajit.log.leaps import unsure_end
 from kafkajit.log.live_segments import has_grown
 from kafkajit.log.log import checkpointed_offset
-from kafkajit.log.missing_segments import missing_around
+from kafkajit.log.missing_segments import has_tiered, missing_around
 from kafkajit.log.open_segment import logger
 from kafkajit.log.overlap_losses import Lost, lost_offsets
 from kafkajit.log.overlaps import ends_of, served
@@ -105,7 +105,8 @@ class SourceLog:
         for come in between.come:
             if come & asked:
                 yield LeftOutError(f"{self.place}: {come_text(come)}: {_AGAIN}")
-        for segment in self.segments[:-1]:
+        # A local segment that tiered storage completes is cut where it is torn.
+        for segment in [] if has_tiered(self.segments) else self.segments[:-1]:
             if segment.offsets & asked and has_grown(segment.log):
                 yield LeftOutError(f"{segment.log.path} has grown since it was listed: {_AGAIN}")
         unsure = unsure_end(self.segments, check_crcs=True)
