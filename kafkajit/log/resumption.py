@@ -123,12 +123,11 @@ def check_resumed(
     found = next(_from(segments, wanted), None)
     if last is not None and found is not None and ReadBatch.of(found).is_same(last):
         return NOTHING
-    if read.topic_id is not None and read.topic_id == now.topic_id:
-        agreed = agreed_up_to(read.epochs, next_offset, now.epochs, MAX_INT64)
-        if agreed is not None and agreed < next_offset:
-            raise OffsetOutOfRangeError(
-                truncated_text(agreed, read.epochs, now.epochs), path=segments[0].log.folder
-            )
+    agreed = agreed_up_to(read.epochs, next_offset, now.epochs, MAX_INT64)
+    if agreed is not None and agreed < next_offset:
+        raise OffsetOutOfRangeError(
+            truncated_text(agreed, read.epochs, now.epochs), path=segments[0].log.folder
+        )
     end = max(segment.base_offset for segment in segments)
     if found is None and end < next_offset:
         raise _another(segments, f"it ends before offset {next_offset}, up to which it was read")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 from kafkajit.errors import KafkaJitError, OffsetOutOfRangeError
 from kafkajit.format.limits import MAX_INT64
@@ -32,7 +33,10 @@ class Ground:
         self._segments = segments
         self._before = before
         self._is_local = all(segment.log.is_local for segment in segments)
-        self._bases = [segment.base_offset for segment in segments]
+        self._read = [segment for segment in segments if segment.cut and segment.log.size]
+        # Each segment is read up to the next one; a short one may lie within one that is long.
+        ends = (max(one.base_offset, one.cut.first) for one in self._read[1:])
+        self._ends = list(accumulate(ends, max))
         self._last: ReadBatch | None = None
 
     def note(self, offset: int, position: int) -> None:
@@ -82,8 +86,8 @@ class Ground:
         )
 
     def _batch(self, offset: int, position: int) -> ReadBatch | None:
-        at = bisect_right(self._bases, offset)  # the one before it may overlap it
+        at = bisect_right(self._ends, offset)
         try:
-            return batch_at(self._segments[max(at - 2, 0) : at + 1], offset, position)
+            return batch_at(self._read[at : at + 2], offset, position)
         except (OSError, EOFError, KafkaJitError):
             return None  # the segment is gone meanwhile

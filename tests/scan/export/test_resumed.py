@@ -270,16 +270,19 @@ def set_epochs(log: Path, *epochs: tuple[int, int]) -> None:
     (log / LEADER_EPOCHS).write_bytes(leader_epochs_text(epochs))
 
 
+@pytest.mark.parametrize("has_id", [True, False])
 def test_epochs_tell_of_a_truncation_when_the_last_batch_is_gone(
-    log: Path, capsys: pytest.CaptureFixture[str]
+    has_id: bool, log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The records from offset 12 on are of another history, and a cleaner has taken the rest."""
-    set_id(log, FIRST_ID)
+    if has_id:
+        set_id(log, FIRST_ID)
     set_epochs(log, (0, 0), (3, 18))
     assert export(log) == 0  # which takes the id and the epochs
     for segments in ({0: [(0, 5, "a"), (22, 5, "b")]}, {22: [(22, 5, "b")]}):
         write(log, segments)
-        set_id(log, FIRST_ID)
+        if has_id:
+            set_id(log, FIRST_ID)
         set_epochs(log, (0, 0), (4, 12))
         capsys.readouterr()
         assert export(log) == 1
@@ -288,6 +291,22 @@ def test_epochs_tell_of_a_truncation_when_the_last_batch_is_gone(
             "written again: leader epoch 4 follows there, and epoch 0 was read in "
             f"{log}: export it into another folder\n"
         )
+    assert exported(log) == BEFORE
+
+
+@pytest.mark.parametrize("stale", [(), (4,), (4, 7), (4, 7, 12)], ids=len)
+def test_a_last_batch_behind_hidden_segments_is_remembered(
+    stale: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Short copies of a part lie within the segment that a broker serves."""
+    log = tmp_path / "logs" / "orders-0"
+    hidden: Batches = {base: [(base, 1, "a")] for base in stale}
+    write(log, {0: [(at, 5, "a") for at in (0, 5, 10, 15)], **hidden})
+    assert export(log) == 0
+    whole = [(at, 5, "a") for at in (0, 5)] + [(at, 5, "b") for at in (10, 15, 20, 25)]
+    write(log, {0: whole, **hidden})
+    assert export(log) == 1
+    assert "its batch at offset 19 is not the one that was read" in capsys.readouterr().err
     assert exported(log) == BEFORE
 
 
