@@ -12,12 +12,9 @@ that takes 10 seconds or 1 GiB. Needs `pip install -e '.[dev,fuzz]'`.
 
 from __future__ import annotations
 
-import os
-
-os.environ["NUMBA_DISABLE_JIT"] = "1"  # before numba is imported
-
 import argparse
 import logging
+import os
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -136,4 +133,5 @@ def lines_of(check, content: bytes) -> set[tuple[str, int]]:  # type: ignore[no-
 
 
 if __name__ == "__main__":
+    os.environ["NUMBA_DISABLE_JIT"] = "1"  # before numba is imported
     main()
