@@ -328,7 +328,7 @@ class _Salvage:
         ]
         order = {log.file: place for place, log in enumerate(self.logs)}
         strays = [(True, one.first, order[one.file], one.position, one) for one in self.strays]
-        end = max((last for _, last, _ in self.kept), default=-1)
+        served_end = end = max((last for _, last, _ in self.kept), default=-1)
         whole = {batch.key: first for first, _, batch in self.kept if first == batch.first}
         for is_stray, first, _, _, batch in sorted(hidden + strays, key=lambda one: one[:4]):
             if batch.key in whole:
@@ -337,7 +337,7 @@ class _Salvage:
             if is_stray and free and first > end + 1 and batch.last > self.known:
                 continue
             if not is_stray and self.was_cleaned:
-                free = [one for one in free if self._is_in_damage(*one)]
+                free = [one for one in free if one[0] > served_end or self._is_in_damage(*one)]
             for one in free:
                 self.kept.append((*one, batch))
                 end = max(end, one[1])

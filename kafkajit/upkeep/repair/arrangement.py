@@ -221,7 +221,7 @@ class _Arranging:
             rows = body.rows[~is_served[body.log][body.rows]]
             waiting += [(False, body.log, row) for row in rows.tolist()]
         found = []
-        log_end = int(served["last"][-1]) if served.size else -1
+        served_end = log_end = int(served["last"][-1]) if served.size else -1
         # Those in order come first: it is more likely that their offsets are true.
         waiting.sort(key=lambda one: (one[0], int(self._logs[one[1]].rows["first"][one[2]]), *one))
         for is_stray, log, row in waiting:
@@ -237,7 +237,8 @@ class _Arranging:
                 self._fates[log][row] = LEAPS
                 continue
             if not is_stray and self._facts.was_cleaned:
-                free = [one for one in free if self._is_damaged(one)]
+                # A cleaner leaves the log's end as it is.
+                free = [one for one in free if one.first > served_end or self._is_damaged(one)]
                 self._fates[log][row] = CLEANED
             if not free:
                 self._fates[log][row] = HIDDEN if self._fates[log][row] != CLEANED else CLEANED

@@ -99,6 +99,9 @@ def test_a_batch_that_nobody_gets_stays_if_its_offsets_are_free() -> None:
     cleaned = arranged(logs, was_cleaned=True)  # what compaction has removed does not come back
     assert {number for number, _ in offsets(cleaned)} == {0}
     assert CLEANED in cleaned.fates[1]
+    longer = [log(0, pairs(0, 20)), log(4, pairs(4, 30, 7)), log(20, pairs(20, 24, 9))]
+    behind = offsets(arranged(longer, was_cleaned=True))  # a cleaner leaves the log's end alone
+    assert [offset for number, offset in behind if number == 1] == [24, 26, 28]
     damaged = [log(0, pairs(0, 20), gaps=[3, 4]), log(4, pairs(4, 14, 7))]
     assert [one for one in offsets(arranged(damaged, was_cleaned=True)) if one[0]] == [
         (1, 6),
