@@ -14,6 +14,7 @@ import kafkajit.testing as kt
 from kafkajit.cli import main
 from kafkajit.errors import LeftOutError, OffsetOutOfRangeError
 from kafkajit.scan.stream import followed
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, leader_epochs_text
 
 READ_COMMITTED = {"isolationLevel": "read_committed"}
 
@@ -137,3 +138,22 @@ def test_a_first_micro_batch_that_begins_later_lacks_nothing(tmp_path: Path) -> 
     query.plan(None)
     os.unlink(logs_of(folder)[0])  # noqa: PTH108
     assert query.restart().read(["offset"])["offset"].to_pylist() == list(range(10, 30))
+
+
+def test_epochs_tell_of_a_truncation_without_an_id(tmp_path: Path) -> None:
+    """A cleaner has taken the last batch that was read, and what was written in its place."""
+    folder = tmp_path / "orders-0"
+    append(folder, b"".join(data(at, 1) for at in range(10)))
+    (folder / LEADER_EPOCHS).write_bytes(leader_epochs_text([(0, 0)]))
+    query = Query(tmp_path)
+    query.trigger()
+    assert query.offsets() == list(range(10))
+    logs_of(folder)[0].unlink()
+    (folder / LEADER_EPOCHS).write_bytes(leader_epochs_text([(0, 0), (1, 5)]))
+    others = (data(at, 1, partition_leader_epoch=1) for at in range(12, 15))
+    append(folder, b"".join([*(data(at, 1) for at in range(5)), *others]))
+    with pytest.raises(OffsetOutOfRangeError, match="truncated to offset 5 and written again"):
+        query.restart().offsets()
+    lenient = Query(tmp_path, failOnDataLoss=False)
+    lenient.planned, lenient.committed = query.planned[:2], 2
+    assert lenient.offsets() == [*range(5), 12, 13, 14]

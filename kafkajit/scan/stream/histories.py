@@ -76,9 +76,9 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
         return Parting(None, why, is_loss=last is not None)
     if last is not None and partition.ends_with(last):
         return None
-    agreed = None
-    if id_ is not None and id_ == footing.topic_id:
-        agreed = agreed_up_to(footing.epochs, offset, partition.epochs, partition.end_offset)
+    parted = agreed_up_to(footing.epochs, offset, partition.epochs, partition.end_offset)
+    # Without the id the topic may have been made again, and all of its log be new.
+    agreed = parted if id_ is not None and id_ == footing.topic_id else None
     needed = offset if last is None else max(offset, last.last_offset + 1)
     if needed > partition.end_offset:
         return _from_wrong_batch(partition, last) or _short(partition, footing, agreed)
@@ -94,7 +94,9 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
     if last is None or found is None or partition.start_offset > last.last_offset:
         return None
     if may_be(found, last):
-        return None
+        if parted is None or parted >= offset:
+            return None
+        return Parting(None, truncated_text(parted, footing.epochs, partition.epochs))
     return Parting(
         None,
         f"its batch at offset {last.last_offset} is not the one that was read: the topic was made "
