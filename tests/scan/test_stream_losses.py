@@ -157,3 +157,22 @@ def test_epochs_tell_of_a_truncation_without_an_id(tmp_path: Path) -> None:
     lenient = Query(tmp_path, failOnDataLoss=False)
     lenient.planned, lenient.committed = query.planned[:2], 2
     assert lenient.offsets() == [*range(5), 12, 13, 14]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_damaged_batch_that_reaches_into_the_next_segment_is_no_other_history(
+    fails: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "orders-0"
+    damaged = bytearray(data(4, 7))
+    damaged[-3] ^= 4
+    append(folder, data(0, 4) + bytes(damaged))
+    append(folder, data(9, 4), base_offset=9)
+    append(folder, data(13, 4), base_offset=13)
+    query = Query(tmp_path, mode="DROPMALFORMED", failOnDataLoss=fails)
+    query.trigger()
+    found = []
+    for _ in range(3):
+        found += query.offsets(files=1)
+        query.restart()
+    assert found == [*range(4), *range(9, 17)]

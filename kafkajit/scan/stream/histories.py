@@ -82,7 +82,9 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
     needed = offset if last is None else max(offset, last.last_offset + 1)
     if needed > partition.end_offset:
         return _from_wrong_batch(partition, last) or _short(partition, footing, agreed)
-    found = None if last is None else partition.batch_with(last.last_offset)
+    # A damaged batch may reach over the offset, where another segment is read.
+    at = None if last is None else min(last.last_offset, offset - 1)
+    found = None if at is None else partition.batch_with(at)
     here = None if found is None else ReadBatch.of(found)
     if last is not None and here is not None and here.is_same(last):
         return None
