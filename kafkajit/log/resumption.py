@@ -19,7 +19,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from kafkajit.errors import CorruptCheckpointError, OffsetOutOfRangeError
+from kafkajit.errors import CorruptCheckpointError, KafkaJitError, OffsetOutOfRangeError
 from kafkajit.format.layout import DELETE_HORIZON_MASK
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import NOTHING, Range
@@ -37,8 +37,11 @@ from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import epochs_of, topic_id_beside
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.records.batches import Batches
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.decode import Decoder
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
+from kafkajit.storage.source import Source
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import DROPMALFORMED
 from kafkajit.walk.walk import Walk
@@ -120,7 +123,7 @@ def check_resumed(
         return NOTHING
     begin = min(segment.base_offset for segment in segments)
     wanted = next_offset - 1 if last is None else last.last_offset
-    found = next(_from(segments, wanted), None)
+    source, found = next(_from(segments, wanted), (None, None))
     if last is not None and found is not None and ReadBatch.of(found).is_same(last):
         return NOTHING
     agreed = agreed_up_to(read.epochs, next_offset, now.epochs, MAX_INT64)
@@ -133,14 +136,15 @@ def check_resumed(
         raise _another(segments, f"it ends before offset {next_offset}, up to which it was read")
     if begin > wanted:
         return Range(next_offset, begin - 1) if begin > next_offset else NOTHING
-    if last is not None and found is not None and not may_be(found, last):
+    first = None if source is None or found is None else _first_in_set(source, found)
+    if last is not None and found is not None and not may_be(found, last, first):
         raise _another(segments, f"its batch at offset {wanted} is not the one that was read")
     return NOTHING
 
 
 def has_any(segments: Sequence[Segment], offsets: Range) -> bool:
     """Whether a log has a batch with one of these offsets."""
-    found = next(_from(segments, offsets.first), None)
+    _, found = next(_from(segments, offsets.first), (None, None))
     return found is not None and int(found.header["baseOffset"][0]) <= offsets.last
 
 
@@ -152,14 +156,20 @@ def segment_with(segments: Sequence[Segment], offset: int) -> Segment | None:
     return next(_segments_from(segments, offset), None)
 
 
-def may_be(found: Batches, last: ReadBatch) -> bool:
-    """Whether a batch is the one that was read, or what a cleaner has left of it or after it."""
+def may_be(found: Batches, last: ReadBatch, first: int | None = None) -> bool:
+    """Whether a batch is the one that was read, or what a cleaner has left of it or after it.
+
+    Args:
+        found: the batch.
+        last: the one that was read.
+        first: the first offset of a set of messages, whose header has only the last one.
+    """
     here = ReadBatch.of(found)
     if here[:4] == last[:4]:
         return True
     epochs = {here.leader_epoch, last.leader_epoch}
-    if found.is_message[0]:  # a set of messages gives only its last offset
-        return here.last_offset > last.last_offset
+    if found.is_message[0]:
+        return last.last_offset < (here.last_offset if first is None else first)
     if here.base_offset > last.last_offset:  # a leader's epoch is higher than those before it
         return -1 in epochs or here.leader_epoch >= last.leader_epoch
     offsets = here.last_offset - here.base_offset + 1
@@ -185,13 +195,25 @@ def _at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | 
     return ReadBatch.of(found) if len(found) else None
 
 
-def _from(segments: Sequence[Segment], offset: int) -> Iterator[Batches]:
+def _first_in_set(source: Source, found: Batches) -> int | None:
+    """The first offset of a compressed set of messages; None of a single message, or a malformed one."""
+    if not found.is_message_set[0]:
+        return None
+    try:
+        chunk = Decoder(source, ColumnMemory(Wanted(fields=True))).decode(found)
+    except KafkaJitError:
+        return None
+    offsets = chunk.fields["offset"]
+    return int(offsets.min()) if offsets.size else None
+
+
+def _from(segments: Sequence[Segment], offset: int) -> Iterator[tuple[Source, Batches]]:
     """The batches of a log from the one that has an offset on, each alone."""
     for segment in _segments_from(segments, offset):
         source, start = OpenSegment(segment).tail(offset)
         for batches in Walk(source, mode=DROPMALFORMED, start=start).framed():
             late = batches[batches.last_offset >= offset]
-            yield from (late[row : row + 1] for row in range(len(late)))
+            yield from ((source, late[row : row + 1]) for row in range(len(late)))
             source.forget(int(batches.end[-1]))
 
 

@@ -572,3 +572,27 @@ def test_segments_that_the_reader_leaves_out_are_not_missing(
     assert capsys.readouterr().err == ""
     assert main([*one, "--starting-offset", "25", "-o", f"{out}.arrow"]) == 1
     assert "orders-0: offsets 20 to 29 are missing between" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize(("first", "goes_on"), [(5, False), (9, False), (10, True), (12, True)])
+def test_a_set_of_messages_is_judged_by_its_first_offset(
+    first: int, goes_on: bool, magic: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its header has the last one: a cleaner leaves later sets, and no set over what was read."""
+
+    def messages(begin: int, end: int, text: str, codec: str = "none") -> bytes:
+        records = [kt.Record(b"k", f"{text}{at}".encode()) for at in range(begin, end)]
+        return kt.message_set(records, base_offset=begin, magic=magic, codec=codec)
+
+    log = tmp_path / "logs" / "orders-0"
+    log.mkdir(parents=True)
+    path = log / f"{0:020}.log"
+    path.write_bytes(messages(0, 10, "a"))
+    assert export(log) == 0
+    path.write_bytes(messages(0, 5, "a") + messages(first, 15, "b", "gzip"))
+    assert export(log) == (0 if goes_on else 1)
+    if not goes_on:
+        assert "its batch at offset 9 is not the one that was read" in capsys.readouterr().err
+    later = [(at, f"b{at}") for at in range(first, 15)] if goes_on else []
+    assert exported(log) == [*BEFORE[:10], *later]
