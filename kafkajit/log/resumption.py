@@ -196,7 +196,7 @@ def _at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | 
 
 
 def _first_in_set(source: Source, found: Batches) -> int | None:
-    """The first offset of a compressed set of messages; None of a single message, or a malformed one."""
+    """The first offset of a compressed set of messages; None of another or a malformed batch."""
     if not found.is_message_set[0]:
         return None
     try:
