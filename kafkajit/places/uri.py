@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, unquote
 
 from kafkajit.format.printable import printable
-from kafkajit.places.uri_options import secrets_of_profiles
+from kafkajit.places.profiles import secrets_of_profiles
 
 # A scheme of one letter would be a Windows drive. A secret may contain slashes; a port may not.
 _URI = re.compile(

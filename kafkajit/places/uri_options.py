@@ -6,15 +6,14 @@ s3://bucket/kafka?anonymous=true&region=eu-west-1
 from __future__ import annotations
 
 import configparser
-import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from pyarrow.fs import FileSystem
 
 from kafkajit.format.text_options import boolean
+from kafkajit.places.profiles import OF_PROFILE, files_of_profiles, profiles
 
 _OF_AZURE: dict[str, Callable[[str], Any]] = {"sas_token": str}
 _OF_S3: dict[str, Callable[[str], Any]] = {
@@ -26,14 +25,6 @@ _OF_S3: dict[str, Callable[[str], Any]] = {
     "force_virtual_addressing": boolean,
     "connect_timeout": float,
     "request_timeout": float,
-}
-# The settings that a profile has, and their names in it.
-_OF_PROFILE = {
-    "access_key": "aws_access_key_id",
-    "secret_key": "aws_secret_access_key",
-    "session_token": "aws_session_token",
-    "region": "region",
-    "endpoint_override": "endpoint_url",
 }
 
 
@@ -75,7 +66,7 @@ def with_settings(filesystem: FileSystem, settings: Mapping[str, Any]) -> FileSy
 def _of_profile(name: str) -> dict[str, str]:
     """The settings of a profile in the files of AWS's tools."""
     try:
-        parser = _profiles()
+        parser = profiles()
     except configparser.Error as error:
         raise ValueError(f"profile {name!r}: {error}") from None
     found: dict[str, str] = {}
@@ -83,35 +74,9 @@ def _of_profile(name: str) -> dict[str, str]:
         if parser.has_section(section):
             found |= parser[section]
     if "aws_access_key_id" not in found:
-        places = " and ".join(map(str, _files_of_profiles()))
+        places = " and ".join(map(str, files_of_profiles()))
         raise ValueError(
             f"profile {name!r} has no access key in {places}: set AWS_PROFILE instead, which also "
             "takes roles and single sign-on"
         )
-    return {name: found[key] for name, key in _OF_PROFILE.items() if key in found}
-
-
-def secrets_of_profiles() -> list[str]:
-    """The secrets of all profiles, one of which AWS's library may use by itself."""
-    try:
-        parser = _profiles()
-    except (OSError, RuntimeError, ValueError, configparser.Error):  # no home, not a text
-        return []
-    names = (_OF_PROFILE["secret_key"], _OF_PROFILE["session_token"])
-    return [profile[name] for profile in parser.values() for name in names if name in profile]
-
-
-def _files_of_profiles() -> list[Path]:
-    return [
-        Path(os.environ.get(variable) or Path.home() / ".aws" / file)
-        for variable, file in (
-            ("AWS_CONFIG_FILE", "config"),
-            ("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
-        )
-    ]
-
-
-def _profiles() -> configparser.RawConfigParser:
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read(_files_of_profiles())
-    return parser
+    return {name: found[key] for name, key in OF_PROFILE.items() if key in found}
