@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kafkajit.format.amounts import offsets_are
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import LOG_SUFFIX
-from kafkajit.format.ranges import Range
+from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.log.live_segments import listed_again
 from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
 from kafkajit.log.missing_segments import MissingSegments, extent_of, has_tiered
@@ -33,12 +33,16 @@ def gaps_between(segments: Sequence[Segment]) -> Gaps:
     found = _between(segments, are_all=False)
     if not found or has_tiered(segments) or len({one.log.folder for one in segments}) > 1:
         return Gaps(found, [])
+    now = listed_again(segments[0], 0)
     missing = [
         again
-        for again in _between(listed_again(segments[0], 0), are_all=True)
+        for again in _between(now, are_all=True)
         if any(one.first <= again.last and again.first <= one.last for one in found)
     ]
-    come = [Range(one.first, one.last) for one in found]
+    # What retention has removed since, or a broker with the folder, has not come.
+    here = Range(now[0].base_offset, now[-1].base_offset - 1) if now else NOTHING
+    come = [Range(one.first, one.last) & here for one in found]
+    come = [one for one in come if one]
     for gap in missing:
         parts = ((one & Range(last=gap.first - 1), one & Range(gap.last + 1)) for one in come)
         come = [part for both in parts for part in both if part]

@@ -12,7 +12,7 @@ from partitions import data, log_name
 
 import kafkajit
 from kafkajit.cli import main
-from kafkajit.log import segment_gaps
+from kafkajit.log import live_segments, segment_gaps
 from kafkajit.log.log import Log
 from kafkajit.log.segment_gaps import gaps_between
 
@@ -126,6 +126,23 @@ def test_restore_names_a_late_segment_and_one_that_has_grown(
     said = capsys.readouterr().err
     assert "has grown since it was listed" in said
     assert "offsets 3 to 9 are in a segment that has come since" in said
+
+
+@pytest.mark.parametrize("gone", [(0,), (20,), (0, 20)])
+def test_a_gap_beside_a_segment_that_is_gone_has_not_come(
+    gone: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention, or a broker that deletes the topic, removes segments after they were listed."""
+    folder = put(tmp_path / "orders-0", {0: data(0, 5), 20: data(20, 5)})
+    listed = Log(folder).segments
+
+    def listed_again(*given: Any) -> Any:
+        for base_offset in gone:
+            (folder / log_name(base_offset)).unlink()
+        return live_segments.listed_again(*given)
+
+    monkeypatch.setattr(segment_gaps, "listed_again", listed_again)
+    assert gaps_between(listed) == segment_gaps.Gaps([], [])
 
 
 def test_gaps_are_those_of_the_segments_that_were_listed(tmp_path: Path) -> None:
