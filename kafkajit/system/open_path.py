@@ -82,14 +82,15 @@ def _walked(path: str | os.PathLike[str], flags: int, mode: int, folder: int | N
                 place = found
                 continue
             links += 1
-            target = os.readlink("", dir_fd=found)
-            is_bad = links > _MOST_LINKS or _is_of_proc(found)
-            os.close(found)
-            if is_bad:
-                raise _error(errno.ELOOP, path)
+            try:
+                if links > _MOST_LINKS or _is_of_proc(found):
+                    raise _error(errno.ELOOP, path)
+                target = os.readlink("", dir_fd=found)
+            finally:
+                os.close(found)
             if target.startswith("/"):
-                os.close(place)
-                place = os.open("/", _PLACE)
+                above, place = place, os.open("/", _PLACE)
+                os.close(above)
             names += _names(target)
     except OSError as error:
         error.filename = os.fspath(path)
