@@ -46,17 +46,15 @@ def joined(pieces: list[Piece], rows: int) -> tuple[npt.NDArray[np.uint8], Int64
     """The bytes of all rows behind each other, and where each row begins and the last one ends."""
     sizes = np.zeros((rows, len(pieces)), dtype=np.int64)
     starts = np.zeros((rows, len(pieces)), dtype=np.int64)
-    bases = np.cumsum([0, *(piece.data.size for piece in pieces)])[:-1]
+    base = 0
     for place, piece in enumerate(pieces):
         sizes[:, place] = piece.sizes
-        starts[:, place] = piece.starts + bases[place]
+        starts[:, place] = piece.starts + base
+        base += piece.data.size
     offsets = np.zeros(rows + 1, dtype=np.int64)
     np.cumsum(sizes.sum(axis=1), out=offsets[1:])
     if rows == 1:  # perhaps a large one, which is copied once then
-        parts = (
-            piece.data[start : start + size]
-            for piece, start, size in zip(pieces, starts[0] - bases, sizes[0], strict=True)
-        )
+        parts = (data[at[0] : at[0] + size[0]] for data, at, size in pieces)
         return np.concatenate([*parts, np.zeros(WIDE, dtype=np.uint8)]), offsets
     data = np.concatenate([*(piece.data for piece in pieces), np.zeros(WIDE, dtype=np.uint8)])
     out: npt.NDArray[np.uint8] = allocate(int(offsets[-1]) + WIDE, np.uint8)
