@@ -136,8 +136,9 @@ def check_resumed(
         raise _another(segments, f"it ends before offset {next_offset}, up to which it was read")
     if begin > wanted:
         return Range(next_offset, begin - 1) if begin > next_offset else NOTHING
-    first = None if source is None or found is None else _first_in_set(source, found)
-    if last is not None and found is not None and not may_be(found, last, first):
+    if last is None or source is None or found is None:
+        return NOTHING
+    if not may_be(found, last, _first_in_set(source, found)):
         raise _another(segments, f"its batch at offset {wanted} is not the one that was read")
     return NOTHING
 
