@@ -12,6 +12,7 @@ import pytest
 from corpus import DATA, NO_JIT
 from hypothesis import given
 from hypothesis import strategies as st
+from report_documents import differences
 from scanning import options_of, write_partition
 
 import kafkajit.testing as kt
@@ -66,7 +67,8 @@ def test_small_tasks_give_the_same_report(
 ) -> None:
     monkeypatch.setattr(headers, "_MARK", 1000)
     paths = (str(DATA / folder),)
-    assert figures(paths, depth, Elsewhere()) == figures(paths, depth, HERE)
+    found = differences(figures(paths, depth, Elsewhere()), figures(paths, depth, HERE))
+    assert [*found] == []
 
 
 @pytest.mark.parametrize("folder", [*LARGE, "old"])
@@ -75,7 +77,7 @@ def test_small_tasks_give_the_same_sample(folder: str, monkeypatch: pytest.Monke
     monkeypatch.setattr("kafkajit.report.take._SAMPLE_BYTES", 3000)
     paths = (kt.SAMPLE, str(DATA / folder))
     found = figures(paths, SAMPLE, Elsewhere())
-    assert found == figures(paths, SAMPLE, HERE)
+    assert [*differences(found, figures(paths, SAMPLE, HERE))] == []
     assert found["takenFrom"]["sample"]["records"] > 0
 
 

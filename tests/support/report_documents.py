@@ -1,13 +1,13 @@
 """Synthetic documents of `kafkajit report`: many topics, one, none, and all figures missing.
 
-The same arguments give the same document.
+The same arguments give the same document. Two documents are compared figure by figure.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 NOW = 1_795_478_400_000  # 2026-11-24T00:00:00Z
@@ -385,3 +385,15 @@ def _complete(
         "trouble": trouble,
         "sql": dict(_SQL),
     }
+
+
+def differences(one: object, other: object, at: str = "") -> Iterator[str]:
+    """The figures in which two documents differ, each with its place: whole, they fill pages."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in one.keys() | other.keys():
+            yield from differences(one.get(name, ...), other.get(name, ...), f"{at}/{name}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, pair in enumerate(zip(one, other, strict=True)):
+            yield from differences(*pair, f"{at}/{number}")
+    elif one != other:
+        yield f"{at}: {one!r} and {other!r}"
