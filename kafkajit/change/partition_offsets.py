@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
-from kafkajit.change.files import Identity, identity
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.log_path import partition_of
-from kafkajit.state.checkpoints import offsets_text, parse_offsets
-from kafkajit.storage.source import check_regular, whole
-
-_Partition = tuple[str | None, int | None]
+from kafkajit.state.checkpoints import Offsets, offsets_in, offsets_text, read_offsets
+from kafkajit.storage.source import check_regular
+from kafkajit.storage.stored_file import file_at
 
 
 class PartitionOffsets:
@@ -24,8 +21,8 @@ class PartitionOffsets:
         self.path = folder.parent / name
         self.problem: str | None = None  # why the file cannot be read; it has no offset then
         named = partition_of(folder)
-        self._partition: _Partition = (named.topic, named.partition)
-        self._offsets: dict[_Partition, int] = {}
+        self._partition = named.topic, named.partition
+        self._offsets: Offsets = {}
         self._is_there = self.path.exists() and not folder.name.endswith("-future")
         if self._is_there:
             try:
@@ -34,7 +31,7 @@ class PartitionOffsets:
                 self.problem = str(error).removeprefix(f"{self.path} ")
                 return
             try:
-                self._offsets = _read_once(self.path, identity(self.path))
+                self._offsets = offsets_in(file_at(str(self.path)))
             except CorruptCheckpointError as error:
                 self.problem = f"{type(error).__name__}: {error.message}"
 
@@ -45,7 +42,7 @@ class PartitionOffsets:
 
     def with_offset(self, offset: int | None) -> bytes:
         """The present file with another offset for the partition, or without its entry."""
-        offsets = _read(self.path) if self._is_there else {}
+        offsets = dict(read_offsets(file_at(str(self.path)))) if self._is_there else {}
         if offset is not None:
             offsets[self._partition] = offset  # at its place in the file
         else:
@@ -61,14 +58,3 @@ def offset_in(folder: Path, name: str) -> int | None:
         advice = "`kafkajit repair` describes what to do about it"
         raise CorruptCheckpointError(message, path=str(offsets.path), advice=advice)
     return offsets.offset
-
-
-# All partitions of a log.dirs folder read the same few files.
-@lru_cache(maxsize=16)
-def _read_once(path: Path, _: Identity | None) -> dict[_Partition, int]:
-    return _read(path)
-
-
-def _read(path: Path) -> dict[_Partition, int]:
-    rows = parse_offsets(*whole(str(path))).to_pylist()
-    return {(row["topic"], row["partition"]): row["offset"] for row in rows}

@@ -44,7 +44,7 @@ from kafkajit.schema import (
     record_schema,
     table_schema,
 )
-from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
+from kafkajit.state.checkpoints import START_OFFSETS, offsets_in
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, parse_producer_snapshot
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
@@ -64,9 +64,7 @@ def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: i
     """
     if file is None:
         return 0
-    rows = parse_offsets(as_bytes(file.read()), file.path).to_pylist()
-    named = (row for row in rows if (row["topic"], row["partition"]) == (topic, partition))
-    return max(0, next((int(row["offset"]) for row in named), 0))
+    return max(0, offsets_in(file).get((topic, partition), 0))
 
 
 class Log:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,19 +24,14 @@ from kafkajit.log.missing_offsets import (
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_end import begins_with_hole, end_of
 from kafkajit.places.tiered_files import TieredFile
-from kafkajit.state.checkpoints import NAMES, parse_offsets
+from kafkajit.state.checkpoints import NAMES, Offsets, offsets_in
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
-from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
 
 logger = logging.getLogger("kafkajit")
 
 # The bytes of a remote segment that are looked at for holes: all would take as long as reading it.
 _LOOKED_AT = 1 << 20
-
-_Offsets = Mapping[tuple[str | None, int | None], int]
-_checkpoints: dict[tuple[str, int, int | None], _Offsets] = {}
-_MOST_CHECKPOINTS = 100
 
 
 def missing_around(segments: Sequence[Segment], failed: Failed = None) -> list[Missing]:
@@ -122,7 +117,7 @@ class MissingSegments:
         self._files: dict[str, dict[str, StoredFile]] = {}  # by folder and name
         for file in files:
             self._files.setdefault(file.folder, {})[file.name] = file
-        self._checkpoints: dict[tuple[str, str], _Offsets] = {}
+        self._checkpoints: dict[tuple[str, str], Offsets] = {}
 
     def of(
         self,
@@ -248,7 +243,7 @@ class MissingSegments:
             self._tell(error)
             return Evidence()
 
-    def _offsets(self, root: str, name: str, log: StoredFile) -> _Offsets:
+    def _offsets(self, root: str, name: str, log: StoredFile) -> Offsets:
         """The offsets in a checkpoint beside a partition's folder, which is read once."""
         found = self._checkpoints.get((root, name))
         if found is None:
@@ -258,7 +253,7 @@ class MissingSegments:
                 if file is None and not isinstance(log, TieredFile):
                     file = log.above(name)
                 if file is not None:
-                    found = _offsets_in(file)
+                    found = offsets_in(file)
             except (OSError, KafkaJitError) as error:
                 self._tell(error)
             self._checkpoints[root, name] = found
@@ -269,17 +264,6 @@ class MissingSegments:
             logger.warning("%s", error)
         else:
             self._failed(error)
-
-
-def _offsets_in(file: StoredFile) -> _Offsets:
-    """The offsets in a checkpoint. They are remembered: each of its partitions asks for them."""
-    key = file.path, file.size, file.modified_ns
-    if key not in _checkpoints:
-        rows = parse_offsets(as_bytes(file.read_now()), file.path).to_pylist()
-        if len(_checkpoints) > _MOST_CHECKPOINTS:
-            _checkpoints.clear()
-        _checkpoints[key] = {(row["topic"], row["partition"]): row["offset"] for row in rows}
-    return _checkpoints[key]
 
 
 def _is_trouble(found: Sequence[Missing]) -> bool:

@@ -21,7 +21,7 @@ from kafkajit.places.named import Named
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.places.wanted import any_partition
-from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
+from kafkajit.state.checkpoints import START_OFFSETS, Offsets, offsets_in
 from kafkajit.state.meta_properties import META_PROPERTIES, parse_meta_properties
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.storage.source import as_bytes
@@ -102,7 +102,7 @@ class Folder:
     other_bytes: Counter[str | None]  # of files beside logs, by topic
     topic_ids: dict[str | None, str]
     # By the folder around a partition's, the first offsets that consumers may read.
-    start_offsets: dict[str, dict[tuple[str | None, int | None], int]]
+    start_offsets: dict[str, Offsets]
 
     def start_offset(self, partition: list[Segment]) -> int:
         """The partition's offset in log-start-offset-checkpoint; 0 without one."""
@@ -203,9 +203,7 @@ def _read_start_offsets(found: Folder, segment: Segment) -> None:
     try:
         file = found.files.get(f"{root}/{START_OFFSETS}") or segment.log.above(START_OFFSETS)
         if file is not None:
-            rows = parse_offsets(as_bytes(file.read_now()), file.path).to_pylist()
-            starts = {(row["topic"], row["partition"]): row["offset"] for row in rows}
-            found.start_offsets[root] = starts
+            found.start_offsets[root] = offsets_in(file)
     except (OSError, KafkaJitError) as error:
         logger.warning("%s", error)
 

@@ -172,6 +172,17 @@ def report_dangling_links(folder: str, report: Callable[[str, str], None] = repo
                 report(name, "not read, it is a link to a file or folder that does not exist")
 
 
+def file_at(path: str) -> StoredFile:
+    """The local file at a path as it is now.
+
+    >>> file_at("/no/such/file")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'
+    """
+    found = os.stat(path)  # noqa: PTH116  plans ask for thousands
+    return StoredFile(path, found.st_size, found.st_mtime_ns, path, None)
+
+
 def stored_as(info: FileInfo, prefix: str, filesystem: Storage | None) -> StoredFile:
     """A listed file; `prefix` is the text before its path, up to the host of a URI."""
     return StoredFile(
