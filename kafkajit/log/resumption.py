@@ -41,7 +41,7 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
-from kafkajit.storage.source import Source
+from kafkajit.storage.source import Int64s, Source
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import DROPMALFORMED
 from kafkajit.walk.walk import Walk
@@ -138,7 +138,7 @@ def check_resumed(
         return Range(next_offset, begin - 1) if begin > next_offset else NOTHING
     if last is None or source is None or found is None:
         return NOTHING
-    if not may_be(found, last, _first_in_set(source, found)):
+    if not may_be(found, last, offsets_in_set(source, found)):
         raise _another(segments, f"its batch at offset {wanted} is not the one that was read")
     return NOTHING
 
@@ -157,24 +157,38 @@ def segment_with(segments: Sequence[Segment], offset: int) -> Segment | None:
     return next(_segments_from(segments, offset), None)
 
 
-def may_be(found: Batches, last: ReadBatch, first: int | None = None) -> bool:
+def offsets_in_set(source: Source, found: Batches) -> Int64s | None:
+    """The offsets in a compressed set of messages; None of another batch or a malformed one."""
+    if not found.is_message_set[0]:
+        return None
+    try:
+        chunk = Decoder(source, ColumnMemory(Wanted(fields=True))).decode(found)
+    except KafkaJitError:
+        return None
+    offsets: Int64s = chunk.fields["offset"]
+    return offsets if offsets.size else None
+
+
+def may_be(found: Batches, last: ReadBatch, offsets: Int64s | None = None) -> bool:
     """Whether a batch is the one that was read, or what a cleaner has left of it or after it.
 
     Args:
         found: the batch.
         last: the one that was read.
-        first: the first offset of a set of messages, whose header has only the last one.
+        offsets: those in a set of messages, whose header has only the last one.
     """
     here = ReadBatch.of(found)
     if here[:4] == last[:4]:
         return True
     epochs = {here.leader_epoch, last.leader_epoch}
     if found.is_message[0]:
-        return last.last_offset < (here.last_offset if first is None else first)
+        first = here.last_offset if offsets is None else int(offsets.min())
+        if offsets is None or here.last_offset != last.last_offset:
+            return last.last_offset < first
+        return offsets.size < here.last_offset - first + 1
     if here.base_offset > last.last_offset:  # a leader's epoch is higher than those before it
         return -1 in epochs or here.leader_epoch >= last.leader_epoch
-    offsets = here.last_offset - here.base_offset + 1
-    lacks_records = found.header["recordsCount"][0] < offsets
+    lacks_records = found.header["recordsCount"][0] < here.last_offset - here.base_offset + 1
     # A cleaner notes in batches of tombstones and markers when it may remove them.
     has_horizon = found.header["attributes"][0] & DELETE_HORIZON_MASK
     return here[:2] == last[:2] and bool(lacks_records or has_horizon)
@@ -194,18 +208,6 @@ def _at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | 
         return None
     found = OpenSegment(segment).batches_at(position)[:1]
     return ReadBatch.of(found) if len(found) else None
-
-
-def _first_in_set(source: Source, found: Batches) -> int | None:
-    """The first offset of a compressed set of messages; None of another or a malformed batch."""
-    if not found.is_message_set[0]:
-        return None
-    try:
-        chunk = Decoder(source, ColumnMemory(Wanted(fields=True))).decode(found)
-    except KafkaJitError:
-        return None
-    offsets = chunk.fields["offset"]
-    return int(offsets.min()) if offsets.size else None
 
 
 def _from(segments: Sequence[Segment], offset: int) -> Iterator[tuple[Source, Batches]]:

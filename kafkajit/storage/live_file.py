@@ -72,6 +72,10 @@ class LiveFile(StoredFile):
         found = os.stat(path)  # noqa: PTH116 - a trigger asks for thousands
         return cls(path, found.st_size, found.st_mtime_ns, path, _HERE, inode=found.st_ino)
 
+    def modified_now(self) -> int | None:
+        """When it was modified last, whatever its name has become if it is open."""
+        return self._handle().status().st_mtime_ns
+
     def is_unchanged(self) -> bool:
         """Whether the file of this name is as it was listed."""
         now = os.stat(self.key)  # noqa: PTH116

@@ -83,7 +83,8 @@ class StoredFile:
                 local.seek(position)
                 return local.read(count)
         with self.filesystem.open_input_file(self.key) as file:
-            content: bytes = file.read_at(count, position)
+            # An object may have been replaced by a shorter one.
+            content: bytes = file.read_at(count, position) if position < file.size() else b""
         return content
 
     def read_now(self) -> bytes:
@@ -93,6 +94,12 @@ class StoredFile:
         with self.filesystem.open_input_file(self.key) as file:
             content: bytes = file.read()
         return content
+
+    def modified_now(self) -> int | None:
+        """When it was modified last; None if it is gone, or the file system does not report it."""
+        (info,) = self._opened.get_file_info([self.key])
+        modified: int | None = info.mtime_ns
+        return modified
 
     def beside(self) -> list[StoredFile]:
         """The files in its folder."""

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from partitions import log_name
 
+from kafkajit.scan.plan import Split
 from kafkajit.scan.stream.log_stream import LogStream
 from kafkajit.scan.stream.offsets import READ, StreamOffsets
 from kafkajit.scan.stream.options import Limits, StreamOptions
@@ -66,11 +67,19 @@ class Query:
 
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """The rows of the planned micro-batch, which is not yet committed."""
+        return self.read_tasks(self.tasks(), columns)
+
+    def tasks(self) -> list[list[Split]]:
+        """The tasks of the planned micro-batch."""
         end = self.planned[-1]
         start = self.planned[-2] if len(self.planned) > 1 else self.stream.initial_offsets()
+        return self.stream.tasks(start, end)
+
+    def read_tasks(self, tasks: list[list[Split]], columns: list[str] | None = None) -> pa.Table:
+        """The rows of tasks, which may have been planned earlier."""
         schema = self._schema(columns)
         batches = []
-        for task in self.stream.tasks(start, end):
+        for task in tasks:
             batches += read_stream_task(pickle.loads(pickle.dumps(task)), schema, self.options)
         return pa.Table.from_batches(batches, schema=schema)
 

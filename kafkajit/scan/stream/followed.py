@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.named import Place
@@ -77,6 +77,22 @@ class Followed:
             self.refresh()
         for why in self.unsettled.values():
             self._reports.wait(why)
+
+    def settled(self, place: Place) -> Partition | None:
+        """A partition that a plan names, once no segment is being swapped; None if it is gone.
+
+        Raises:
+            LeftOutError: it is still not to be read, and Spark would not plan its records again.
+        """
+        until = time.monotonic() + SETTLE_SECONDS
+        while place in self.busy and place not in self.now:
+            if time.monotonic() > until:
+                if place in self.unsettled and place not in self._lacking:
+                    raise LeftOutError(self.unsettled[place])
+                break
+            time.sleep(_PAUSE_SECONDS)
+            self.refresh()
+        return self.now.get(place)
 
     def refresh(self) -> None:
         """Look at all folders, until each partition has one."""

@@ -15,7 +15,7 @@ from kafkajit.log.live_segments import has_grown
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_end import unfinished
-from kafkajit.log.segment_gaps import missing_between
+from kafkajit.log.segment_gaps import gaps_between
 from kafkajit.places.named import Place
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.scan.stream.options import StreamOptions
@@ -40,9 +40,11 @@ class Gaps:
         # The generation of a log, and the segments that follow each other there.
         self._sound: dict[Place, tuple[object, frozenset[tuple[int, int, int]]]] = {}
         self._since_ns: dict[tuple[Place, int], int] = {}  # when a gap was seen first
+        self.have_come: set[Place] = set()  # whose listings lack offsets that the folders have now
 
     def end_before(self, place: Place, partition: Partition, first: int, end: int) -> int:
         """The end of what may be read now of the offsets from `first` up to `end`."""
+        self.have_come.discard(place)
         if first >= end:
             return end
         segments = _segments(partition, first, end)
@@ -50,7 +52,12 @@ class Gaps:
         late = list(unfinished(segments, time.time_ns() - _COPIED_NS))
         torn = (one.behind for one in late if one.is_torn)
         end = self._before(next(torn, end), first, end, folder)
-        missing = self._missing(place, partition, segments, Range(first, end - 1))
+        missing, come = self._between(place, partition, segments, Range(first, end - 1))
+        if come:
+            # A file that grows leaves its folder's time as it is, and so the listing.
+            self.have_come.add(place)
+            end = max(first, min(end, come[0].first))
+            missing = [gap for gap in missing if gap.first < end]
         for gap in missing:
             if gap.first > first and self._options.fail_on_data_loss:
                 return gap.first  # what is before it is read before the error
@@ -77,24 +84,26 @@ class Gaps:
     def report(self, place: Place, partition: Partition, first: int, end: int) -> None:
         """Report the offsets that a planned micro-batch lacks now: it ended before all others."""
         segments = _segments(partition, first, end)
-        for gap in self._missing(place, partition, segments, Range(first, end - 1)):
+        missing, _ = self._between(place, partition, segments, Range(first, end - 1))
+        for gap in missing:
             self._reports.loss(gap.text, partition.listing.folder)
 
-    def _missing(
+    def _between(
         self, place: Place, partition: Partition, segments: Sequence[Segment], asked: Range
-    ) -> list[Missing]:
-        """The missing offsets that end among these."""
+    ) -> tuple[list[Missing], list[Range]]:
+        """The missing offsets that end among these, and those of these that have come since."""
         if len(segments) < 2:
-            return []
+            return [], []
         pairs = pairwise(segments)
         known = frozenset((a.base_offset, a.log.size, b.base_offset) for a, b in pairs)
         generation, sound = self._sound.get(place, (None, frozenset[tuple[int, int, int]]()))
         if generation is partition.generation and known <= sound:
-            return []
-        found = missing_between(segments)
-        if not found:
+            return [], []
+        missing, come = gaps_between(segments)
+        if not missing and not come:
             self._sound[place] = partition.generation, known
-        return [one for one in found if asked.first <= one.last <= asked.last]
+        ends = [one for one in missing if asked.first <= one.last <= asked.last]
+        return ends, sorted(one for one in come if one & asked)
 
     def _may_come(self, place: Place, gap: Missing, segments: Sequence[Segment]) -> bool:
         """Whether missing offsets may be those of a copy that is being made."""

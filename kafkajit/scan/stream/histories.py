@@ -10,9 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kafkajit.log.footing import Footing, ReadBatch, agreed_up_to, made_again_text, truncated_text
-from kafkajit.log.resumption import may_be
+from kafkajit.log.resumption import may_be, offsets_in_set
 from kafkajit.places.named import Place
+from kafkajit.records.batches import Batches
 from kafkajit.scan.stream.partition import Partition
+from kafkajit.storage.source import Int64s, Source
+from kafkajit.storage.stored_file import StoredFile
 
 
 class Parting(NamedTuple):
@@ -84,7 +87,8 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
         return _from_wrong_batch(partition, last) or _short(partition, footing, agreed)
     # A damaged batch may reach over the offset, where another segment is read.
     at = None if last is None else min(last.last_offset, offset - 1)
-    found = None if at is None else partition.batch_with(at)
+    there = None if at is None else partition.batch_with(at)
+    log, found = there or (None, None)
     here = None if found is None else ReadBatch.of(found)
     if last is not None and here is not None and here.is_same(last):
         return None
@@ -93,9 +97,9 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
         return wrong
     if agreed is not None and agreed < offset:
         return Parting(agreed, truncated_text(agreed, footing.epochs, partition.epochs))
-    if last is None or found is None or partition.start_offset > last.last_offset:
+    if last is None or log is None or found is None or partition.start_offset > last.last_offset:
         return None
-    if may_be(found, last):
+    if may_be(found, last, _offsets_in(log, found)):
         if parted is None or parted >= offset:
             return None
         return Parting(None, truncated_text(parted, footing.epochs, partition.epochs))
@@ -104,6 +108,15 @@ def parting(partition: Partition, offset: int, footing: Footing) -> Parting | No
         f"its batch at offset {last.last_offset} is not the one that was read: the topic was made "
         "again, or the log truncated and written again",
     )
+
+
+def _offsets_in(log: StoredFile, found: Batches) -> Int64s | None:
+    """The offsets in a set of messages, as far as its header does not have them."""
+    if not found.is_message_set[0]:
+        return None
+    begin, end = int(found.position[0]), int(found.end[0])
+    source = Source(log.read(begin, end - begin), path=log.path)
+    return offsets_in_set(source, Batches(found.position - begin, found.header))
 
 
 def _from_wrong_batch(partition: Partition, last: ReadBatch | None) -> Parting | None:

@@ -322,17 +322,14 @@ class LogStream:
         """
         self._followed.report_lack(place)
         partition = self._followed.now.get(place)
+        if partition is None and behind is not None:
+            partition = self._followed.settled(place)
         if partition is None:
-            is_gone = place not in self._followed.busy
-            if is_gone and not self._followed.was_read_to_its_end(place, first):
-                self._reports.loss(
-                    f"partition {place} is gone, and with it its offsets from {first} on",
-                    places_of(self._options.scan),
-                )
+            may_come = behind is None and place in self._followed.busy
+            if not may_come and not self._followed.was_read_to_its_end(place, first):
+                self._reports.gone(place, first)
             return None
-        positions = [(first, stood_on)]
-        if behind is not None:
-            positions.append((behind, stands_on))
+        positions = [(first, stood_on)] + ([] if behind is None else [(behind, stands_on)])
         parting, *planned = self._partings(place, partition, positions)
         folder = partition.listing.folder
         if parting is not None:
@@ -346,14 +343,10 @@ class LogStream:
             self._reports.parting(place, behind, planned[0], partition)
             behind = planned[0].offset or first
         if first < partition.start_offset:
-            self._reports.loss(
-                f"offsets {first} to {partition.start_offset - 1} of {place} are gone: its log now "
-                f"begins at {partition.start_offset}",
-                folder,
-            )
+            self._reports.expired(place, first, partition)
             first = partition.start_offset
         end = self._end(place, first)
-        if self._target is not None:
+        if self._target is not None and behind is None:
             end = min(end, self._target.get(place, first))
         asked = Range(first, (end if behind is None else min(end, behind)) - 1)
         for gap in partition.listing.gaps:
@@ -369,11 +362,19 @@ class LogStream:
             leap = partition.leap if first >= partition.end_offset else None
             if leap is not None:  # what is before it has been read
                 self._reports.loss(leap, folder)
-            end = self._gaps.end_before(place, partition, first, end)
-        else:
+            end = self._end_before_gaps(place, partition, first, end)
+        elif first < behind:
             end = min(end, behind)
             self._gaps.report(place, partition, first, end)
+            if end < behind:
+                self._reports.hidden(place, max(first, end), behind - 1, folder)
         return Unread(partition, first, max(first, end))
+
+    def _end_before_gaps(self, place: Place, partition: Partition, first: int, end: int) -> int:
+        found = self._gaps.end_before(place, partition, first, end)
+        if place not in self._gaps.have_come or not self._followed.again(partition, reached=first):
+            return found
+        return self._gaps.end_before(place, partition, first, end)
 
     def _partings(
         self,

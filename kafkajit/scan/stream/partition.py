@@ -235,13 +235,13 @@ class Partition:
                 break
         return end
 
-    def batch_with(self, offset: int) -> Batches | None:
-        """The batch that has an offset or, if the log lacks it, the next one."""
+    def batch_with(self, offset: int) -> tuple[StoredFile, Batches] | None:
+        """The batch that has an offset or, if the log lacks it, the next one, and its file."""
         for segment in self.segments:
             if segment.offsets.last >= offset:
                 found = batch_with(segment, offset)
                 if found is not None:
-                    return found
+                    return segment.log, found
         return None
 
     def _last_before(self, offset: int) -> ReadBatch | None:

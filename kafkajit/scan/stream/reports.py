@@ -7,6 +7,7 @@ import logging
 from kafkajit.errors import KafkaJitError, LeftOutError, OffsetOutOfRangeError
 from kafkajit.log.footing import Footing
 from kafkajit.places.named import Place
+from kafkajit.scan.stream.folders import places_of
 from kafkajit.scan.stream.histories import Parting
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition
@@ -36,6 +37,9 @@ class Reports:
     def parting(self, place: Place, read: int, parting: Parting, partition: Partition) -> None:
         """Report that a log is not the one that was read up to an offset."""
         if not parting.is_loss:
+            if parting.offset is None:
+                gone = "was not read, and the records that it had are gone"
+                logger.warning("%s %s: %s", place, gone, parting.why)
             return
         what = f"{place} was read up to offset {read}, but {parting.why}"
         if parting.is_short:
@@ -48,6 +52,19 @@ class Reports:
         advice = f"with failOnDataLoss=false the query goes on {goes_on}"
         self.loss(what, partition.listing.folder, advice)
 
+    def gone(self, place: Place, first: int) -> None:
+        """Report a partition that is gone, and that was not read to its end."""
+        what = f"partition {place} is gone, and with it its offsets from {first} on"
+        self.loss(what, places_of(self._options.scan))
+
+    def expired(self, place: Place, first: int, partition: Partition) -> None:
+        """Report the offsets from the first unread one on that retention has removed."""
+        start = partition.start_offset
+        self.loss(
+            f"offsets {first} to {start - 1} of {place} are gone: its log now begins at {start}",
+            partition.listing.folder,
+        )
+
     def early(self, place: Place, first: int, stood_on: Footing, partition: Partition) -> None:
         """Report offsets before a position that the log lacked when the position was taken."""
         start = partition.start_offset
@@ -58,6 +75,14 @@ class Reports:
             f"which began at offset {stood_on.log_start} when the query read it: they are not read",
             partition.listing.folder,
             "a new query reads them; with failOnDataLoss=false this one goes on without them",
+        )
+
+    def hidden(self, place: Place, first: int, last: int, folder: str) -> None:
+        """Report offsets that a plan has and that may not be read now, as with other options."""
+        self.loss(
+            f"offsets {first} to {last} of {place} were planned, and cannot be read now: their "
+            "transactions are open, or damage hides them",
+            folder,
         )
 
     def wait(self, what: str) -> None:

@@ -24,6 +24,7 @@ from kafkajit.format.ranges import Range
 from kafkajit.log.footing import Footing, ReadBatch
 from kafkajit.log.positions import IndexEntries, headers
 from kafkajit.log.segment_gaps import missing_between
+from kafkajit.places.tiered_files import TieredFile
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.plan import Split
@@ -36,6 +37,7 @@ from kafkajit.scan.stream.reports import ON_LOSS
 from kafkajit.scan.stream.transactions import Transactions
 from kafkajit.scan.table import read_task
 from kafkajit.storage.live_file import LiveFile
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.selection import Selection
 
 logger = logging.getLogger("kafkajit")
@@ -119,12 +121,12 @@ def _rows(task: list[Split], schema: pa.Schema, options: StreamOptions) -> Itera
             try:
                 before = _last_bytes(split)
                 yield from read_task([split], schema, options.scan)
-                if _last_bytes(split) != before:
+                if _last_bytes(split) != before or not _is_still(split):
                     raise EOFError
             except EOFError as error:
                 raise OffsetOutOfRangeError(
                     f"offsets {split.offsets.first} to {split.offsets.last} cannot be read: the "
-                    "segment was truncated meanwhile",
+                    "segment was truncated or replaced meanwhile",
                     path=split.file.path,
                     advice="start the query again",
                 ) from error
@@ -147,13 +149,11 @@ def _report_loss(split: Split, first: int, last: int, options: StreamOptions) ->
 
 def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
     """The split with its file open, or the same offsets in the files that have its place now."""
-    if not isinstance(split.file, LiveFile):
-        yield split
-        return
-    held = split.file.held()
-    if held is not None and _stands_in(held, split):
-        yield split._replace(file=held)
-        return
+    held = split.file.held() if isinstance(split.file, LiveFile) else split.file
+    with suppress(FileNotFoundError, EOFError):  # an object is gone or shorter
+        if held is not None and _stands_in(held, split):
+            yield split._replace(file=held)
+            return
     for _ in range(_ATTEMPTS):
         try:
             found = _again(split, options)
@@ -169,18 +169,23 @@ def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
     yield from found
 
 
-def _stands_in(held: LiveFile, split: Split) -> bool:
+def _is_still(split: Split) -> bool:
+    """Whether an object that was read in several requests has not been replaced in between."""
+    return isinstance(split.file, LiveFile) or _stands_in(split.file, split)
+
+
+def _stands_in(held: StoredFile, split: Split) -> bool:
     """Whether a file still has what it had when the micro-batch was planned.
 
     A broker truncates a segment in place, and may have written others up to that size since. It
-    writes nothing to a segment that others follow, so there the time of the last change tells.
+    writes nothing to a segment that others follow, so there the time of the last change tells. An
+    object is replaced by a longer or a compacted one of its name, except in tiered storage.
     """
     last = None if split.footing is None else split.footing.last
-    if last is None:
+    if last is None or isinstance(held, TieredFile):
         return True
     if last.position == _ELSEWHERE:
-        assert held.handle is not None
-        return held.handle.status().st_mtime_ns == held.modified_ns
+        return held.modified_now() == held.modified_ns
     there = next(headers(held, last.position), None)
     return there is not None and last.is_same(ReadBatch.of(there))
 
@@ -269,7 +274,7 @@ def _listed_again(split: Split, options: StreamOptions) -> Iterator[Listing]:
         log = listing.segments[0].log if listing.segments else None
         if log is None or parse_log_path(log.path)[:2] != place[:2]:
             continue
-        if listing.is_tiered or log.folder != folder:
+        if here is None or listing.is_tiered or log.folder != folder:
             is_found = True
             yield list_settled(log.folder) if listing.is_swapping else listing
     if not is_found:

@@ -7,6 +7,7 @@ still be read, and the first offset of each open one.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -106,9 +107,28 @@ class Transactions:
 
 def _open_before(partition: Partition, offset: int) -> tuple[TransactionalBatches, int]:
     """The transactions that are open at the newest snapshot up to an offset, and its offset."""
+    for since, opened in _snapshots(partition, -1, offset):
+        # Compaction removes a marker behind the snapshot, but no record of an open transaction. And
+        # the snapshot may be another log's.
+        gone = {one for one in opened if one[1] < partition.start_offset}
+        there = [one for one in opened if one not in gone and _begins(partition, *one)]
+        # Where retention has removed the records, compaction may have removed the marker, too.
+        if gone:
+            _, newest = next(_snapshots(partition, since, partition.end_offset), (since, opened))
+            there += gone.intersection(newest)
+        ids, firsts = np.array(there, dtype=np.int64).reshape(-1, 2).T
+        return _data(ids, firsts), since
+    empty = np.empty(0, dtype=np.int64)
+    return _data(empty, empty), partition.start_offset
+
+
+def _snapshots(
+    partition: Partition, above: int, up_to: int
+) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """The offsets of snapshots, the newest first, and the producers and starts of what is open."""
     for file in reversed(partition.listing.snapshots):
         since = int(file.name[:20])
-        if since > offset:
+        if not above < since <= up_to:
             continue
         try:
             rows = parse_producer_snapshot(as_bytes(file.read_now()), file.path)
@@ -118,16 +138,8 @@ def _open_before(partition: Partition, offset: int) -> tuple[TransactionalBatche
             logger.warning("%s: transactions are looked for without it", error)
             continue
         known = rows.filter(rows["currentTxnFirstOffset"].is_valid())
-        ids, firsts = (known[name].to_numpy() for name in ("producerId", "currentTxnFirstOffset"))
-        # Compaction removes a marker behind the snapshot, but no record of an open transaction. And
-        # the snapshot may be another log's.
-        are_there = [
-            first < partition.start_offset or _begins(partition, producer, first)
-            for producer, first in zip(ids.tolist(), firsts.tolist(), strict=True)
-        ]
-        return _data(ids[are_there], firsts[are_there]), since
-    empty = np.empty(0, dtype=np.int64)
-    return _data(empty, empty), partition.start_offset
+        columns = (known[name].to_pylist() for name in ("producerId", "currentTxnFirstOffset"))
+        yield since, list(zip(*columns, strict=True))
 
 
 def _begins(partition: Partition, producer: int, offset: int) -> bool:
