@@ -201,6 +201,7 @@ def test_the_types_of_values(number: int, tmp_path: Path) -> None:
 
 
 DURATION = {"type": "fixed", "name": "D", "size": 12, "logicalType": "duration"}
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "scale": 4}
 SEVERAL = ["null", "int", "string"]
 NAMED = {"type": "record", "name": "N", "fields": [{"name": "u", "type": SEVERAL}]}
 # The columns of a file, and the reason why it is not imported.
@@ -212,6 +213,9 @@ REFUSED: list[tuple[list[tuple[str, Any]], str]] = [
     ([("value", DURATION)], "is a duration"),
     ([("value", {"type": "array", "items": DURATION})], "has a duration"),
     ([("other", DURATION), ("value", ["null", "D"])], "has a duration"),
+    ([("value", DECIMAL | {"precision": 77})], "is a decimal of more than 76 digits"),
+    ([("value", ["null", DECIMAL | {"precision": 77}])], "has a decimal of more than 76 digits"),
+    ([("value", DECIMAL | {"logicalType": "big-decimal"})], "is a big-decimal"),
 ]
 
 

@@ -153,7 +153,11 @@ def test_a_value_in_a_struct_is_the_same_in_json(name: str) -> None:
 
 def file_of(column: pa.Array, kind: str) -> bytes:
     """A file with the column `value`."""
-    table = pa.table({"value": column})
+    return written(pa.table({"value": column}), kind)
+
+
+def written(table: pa.Table, kind: str) -> bytes:
+    """A file of Parquet, or Arrow's file or stream."""
     sink = io.BytesIO()
     if kind == "parquet":
         pq.write_table(table, sink)
@@ -199,6 +203,15 @@ def test_intervals_of_parquet_are_an_error(tmp_path: Path) -> None:
             tmp_path / "a.parquet", tmp_path / "logs", topic="t", partitions=1
         ).apply()
     assert not (tmp_path / "logs").exists()
+    duckdb.sql(f"COPY (SELECT INTERVAL 1 DAY AS \"my.value\") TO '{tmp_path}/c.parquet'")
+    with pytest.raises(ValueError, match=r"c\.parquet: column 'my\.value' has intervals"):
+        kafkajit.import_files(
+            tmp_path / "c.parquet",
+            tmp_path / "logs",
+            topic="t",
+            partitions=1,
+            value_column="my.value",
+        ).apply()
     duckdb.sql(f"COPY (SELECT INTERVAL 1 DAY AS other, 'v' AS value) TO '{tmp_path}/b.parquet'")
     kafkajit.import_files(
         tmp_path / "b.parquet", tmp_path / "logs", topic="t", partitions=1
@@ -498,3 +511,33 @@ def planned(path: Path, content: bytes) -> list[Any]:
     """The partitions of a plan."""
     path.write_bytes(content)
     return kafkajit.import_files(path, path.parent / "m", topic="t", partitions=1).partitions
+
+
+@pytest.mark.parametrize("kind", ["parquet", "file", "stream"])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_type_that_arrow_does_not_know_is_an_error(
+    kind: str, tmp_path: Path, *, is_nested: bool
+) -> None:
+    """It shows only how the values are stored, as of the periods of pandas the number of months."""
+    months = pa.field("value", pa.int64(), metadata={"ARROW:extension:name": "pandas.period"})
+    column = pa.array([{"value": 600}], pa.struct([months])) if is_nested else pa.array([600])
+    field = pa.field("value", column.type, metadata=None if is_nested else months.metadata)
+    table = pa.table([column], schema=pa.schema([field]))
+    suffix = ".parquet" if kind == "parquet" else ".arrow"
+    words = "extension type pandas.period has no plain value: cast it to int64"
+    with pytest.raises(ValueError, match=words):
+        imported(tmp_path, written(table, kind), suffix)
+
+
+def test_the_checksums_of_parquet_are_compared(tmp_path: Path) -> None:
+    """Spark and others write one for each page, which readers ignore by default."""
+    sink = pa.BufferOutputStream()
+    value = b"kafka" * 1000  # too long for statistics
+    table = pa.table({"value": [value]})
+    pq.write_table(table, sink, write_page_checksum=True, compression="none", use_dictionary=False)
+    content = sink.getvalue().to_pybytes()
+    assert content.count(value) == 1
+    with pytest.raises(ValueError, match="CRC checksum verification failed"):
+        imported(tmp_path, content.replace(b"kafka", b"Kafka", 1), ".parquet")
+    (row,) = imported(tmp_path, content, ".parquet")
+    assert row["value"] == value

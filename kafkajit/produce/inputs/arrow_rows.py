@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkajit.produce.inputs.opened import opened_file
+from kafkajit.produce.inputs.plain_arrays import check_extensions
 from kafkajit.produce.inputs.row_sizes import pieces, sizes_of
 from kafkajit.produce.inputs.rows import (
     MOST_RECORD,
@@ -25,6 +26,8 @@ from kafkajit.storage.remote_store import Storage
 _BATCH_BYTES = 32 << 20  # of Parquet that is read at once
 # A value that repeats takes little room in the file. Twice as many rows are read no faster.
 _BATCH_ROWS = 1 << 13
+# A file is not read ahead into memory, and the checksums that a page has are compared.
+_CAREFUL: dict[str, Any] = {"pre_buffer": False, "page_checksum_verification": True}
 _CONTINUES = b"\xff\xff\xff\xff"  # before each message of a stream, since Arrow 0.15
 _END_OF_STREAM = bytes(4)
 
@@ -36,13 +39,14 @@ def parquet_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Ite
         file = pq.ParquetFile(
             opened,
             metadata=metadata,
-            pre_buffer=False,
             # Nanoseconds end in the year 2262.
             coerce_int96_timestamp_unit="us",
+            **_CAREFUL,
         )
         names = [*file.schema_arrow.names, *_ranges(file.schema_arrow, wanted)]
         check_names(names)
         used = [name for name in names if name in wanted]
+        check_extensions(file.schema_arrow, used)
         _check_types(file.schema, used)
         rows = _batch_rows(metadata)
         repeated = _repeated(opened, metadata, rows, used)
@@ -50,9 +54,9 @@ def parquet_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Ite
             file = pq.ParquetFile(
                 opened,
                 metadata=metadata,
-                pre_buffer=False,
                 coerce_int96_timestamp_unit="us",
                 read_dictionary=repeated,
+                **_CAREFUL,
             )
         first = 0
         for batch in file.iter_batches(rows, columns=used):
@@ -81,9 +85,14 @@ def _check_types(schema: pq.ParquetSchema, used: Collection[str]) -> None:
     """Refuse intervals, which Arrow reads as bytes."""
     for number in range(len(schema)):
         leaf = schema.column(number)
-        column = leaf.path.partition(".")[0]
-        if leaf.converted_type == "INTERVAL" and column in used:
-            raise BadInputError(f"column {column!r} has intervals: cast it to text or numbers")
+        if leaf.converted_type == "INTERVAL":
+            for column in _columns_of(leaf.path, used):
+                raise BadInputError(f"column {column!r} has intervals: cast it to text or numbers")
+
+
+def _columns_of(path: str, used: Collection[str]) -> list[str]:
+    """The columns that may have a leaf with this path: a name may have dots, too."""
+    return [name for name in used if path == name or path.startswith(f"{name}.")]
 
 
 def _batch_rows(metadata: pq.FileMetaData) -> int:
@@ -109,7 +118,7 @@ def _repeated(
             if (
                 count > 1
                 and column.physical_type == "BYTE_ARRAY"
-                and path.partition(".")[0] in used
+                and _columns_of(path, used)
                 and path not in found
                 and any("DICTIONARY" in encoding for encoding in column.encodings)
                 and count * column.total_uncompressed_size > _BATCH_BYTES
@@ -121,7 +130,7 @@ def _repeated(
 
 def _longest_word(opened: pa.NativeFile, metadata: pq.FileMetaData, group: int, path: str) -> int:
     """The bytes of the longest value in the dictionary of a column in a row group."""
-    file = pq.ParquetFile(opened, metadata=metadata, pre_buffer=False, read_dictionary=[path])
+    file = pq.ParquetFile(opened, metadata=metadata, read_dictionary=[path], **_CAREFUL)
     for batch in file.iter_batches(1, row_groups=[group], columns=[path]):
         array: Any = batch.column(0)
         while not pa.types.is_dictionary(array.type):
@@ -142,6 +151,7 @@ def arrow_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Itera
         names = [*schema.names, *_ranges(schema, wanted)]
         check_names(names)
         opened.seek(0)
+        check_extensions(schema, wanted)
         used = [at for at, name in enumerate(names) if name in wanted]
         # No field at all would mean all of them.
         options = pa.ipc.IpcReadOptions(included_fields=used or [0])

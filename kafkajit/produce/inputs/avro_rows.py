@@ -35,6 +35,7 @@ _SYNC = 16
 _MOST_VARINT = 10  # bytes
 _PIECE = 1 << 20
 _UUID = ("fixed", "uuid")  # type and logical type
+_MOST_DIGITS = 76  # of a decimal, as Arrow has it
 _MOST_CELLS = 1 << 25  # of a block, each of which may take 16 bytes
 
 
@@ -177,8 +178,15 @@ def _why_refused(kind: Any) -> str | None:
         several = [one for one in kind if one != "null"]
         words = f"a union of {len(several)} types: import it as one"
         return words if len(several) > 1 else None
-    if isinstance(kind, dict) and kind.get("logicalType") == "duration":
-        return "a duration: import it as text or numbers" if kind.get("type") == "fixed" else None
+    if not isinstance(kind, dict):
+        return None
+    logical, type_, digits = (kind.get(name) for name in ("logicalType", "type", "precision"))
+    if (logical, type_) == ("duration", "fixed"):
+        return "a duration: import it as text or numbers"
+    if (logical, type_) == ("big-decimal", "bytes"):
+        return "a big-decimal: import it as text"
+    if logical == "decimal" and type(digits) is int and digits > _MOST_DIGITS:
+        return f"a decimal of more than {_MOST_DIGITS} digits: import it as text"
     return None
 
 

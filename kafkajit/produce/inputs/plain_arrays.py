@@ -14,7 +14,7 @@ unions, VARIANT and other extension types have no text that everyone reads in th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 import pyarrow as pa
@@ -86,6 +86,24 @@ def unwrapped(array: pa.Array) -> pa.Array:
     return _without_views(_without_wrapping(array))
 
 
+def check_extensions(schema: pa.Schema, used: Collection[str]) -> None:
+    """Refuse columns of an extension type that Arrow does not know: it shows how one is stored."""
+    left = [field for field in schema if field.name in used]
+    while left:
+        field = left.pop()
+        name = (field.metadata or {}).get(_EXTENSION, b"").decode(errors="replace")
+        if name and name not in _STORED_AS_IS:
+            raise _without_value(name, field.type)
+        if pt.is_nested(field.type):
+            left += [field.type.field(number) for number in range(field.type.num_fields)]
+
+
+def _without_value(name: str, storage: pa.DataType) -> BadInputError:
+    return BadInputError(
+        f"a column of the extension type {name} has no plain value: cast it to {storage}"
+    )
+
+
 def _without_wrapping(array: pa.Array) -> pa.Array:
     while True:
         kind = array.type
@@ -97,10 +115,7 @@ def _without_wrapping(array: pa.Array) -> pa.Array:
             array = pc.run_end_decode(runs.slice(array.offset, len(array)))
         elif isinstance(kind, pa.BaseExtensionType):
             if kind.extension_name not in _STORED_AS_IS:
-                raise BadInputError(
-                    f"a column of the extension type {kind.extension_name} has no plain value: "
-                    f"cast it to {kind.storage_type}"
-                )
+                raise _without_value(kind.extension_name, kind.storage_type)
             array = array.storage
         else:
             return array
@@ -117,6 +132,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(is_it(kind) for is_it in (*_STRINGS, *_BINARIES))
 
 
+_EXTENSION = b"ARROW:extension:name"  # in a field's metadata
 _STORED_AS_IS = {"arrow.uuid", "arrow.json"}
 _STRINGS: list[_Test] = [pt.is_string, pt.is_large_string, pt.is_string_view]
 _BINARIES: list[_Test] = [pt.is_binary, pt.is_large_binary, pt.is_binary_view]
