@@ -323,7 +323,8 @@ class Change:
 
     def _keep(self, live: Collection[str]) -> str | None:
         """Link the files that go into the staged folder; return the folder that will keep them."""
-        going = [name for name in live if name in self._new | self._removed]
+        changed = self._new | self._removed
+        going = [name for name in live if name in changed]
         for name in going:
             kept = self._staged / "old" / name
             disk.make_folders(kept.parent)

@@ -57,16 +57,45 @@ class Cleanable:
 
     def groups(self, config: LogConfig) -> Iterator[list[Segment]]:
         """Yield runs of segments that fit into one segment even if they lose nothing."""
-        group: list[Segment] = []
+        group = _Group(config)
         bases = [segment.base_offset for segment in self.segments]
         ends = [*bases, self.first_uncleanable_offset][1:]
         for segment, end in zip(self.segments, ends, strict=True):
-            if group and not _fits([*group, segment], end - 1, config):
-                yield group
-                group = []
-            group.append(segment)
-        if group:
-            yield group
+            if not group.takes(segment, end - 1):
+                yield group.segments
+                group = _Group(config)
+                group.takes(segment, end - 1)
+        if group.segments:
+            yield group.segments
+
+
+class _Group:
+    """Segments that become one, and what they would take together."""
+
+    def __init__(self, config: LogConfig) -> None:
+        self.segments: list[Segment] = []
+        self._config = config
+        self._bytes = self._offsets = self._times = 0
+
+    def takes(self, segment: Segment, last_offset: int) -> bool:
+        """Add a segment that ends with an offset, the first one always; False if it is too much."""
+        size = self._bytes + segment.log.size
+        offsets = self._offsets + _whole(segment.index, OFFSET_ENTRY.itemsize)
+        times = self._times + _whole(segment.time_index, TIME_ENTRY.itemsize)
+        fits = (
+            size <= self._config.segment_bytes
+            and max(offsets, times) <= self._config.segment_index_bytes
+            and (
+                segment.log.size == 0
+                or not self.segments
+                or last_offset - self.segments[0].base_offset <= MAX_INT32
+            )
+        )
+        if self.segments and not fits:
+            return False
+        self.segments.append(segment)
+        self._bytes, self._offsets, self._times = size, offsets, times
+        return True
 
 
 def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Cleanable:
@@ -122,17 +151,6 @@ def _from(offset: int, segments: Sequence[Segment]) -> Sequence[Segment]:
     """The segment with an offset, and the segments behind it."""
     bases = [segment.base_offset for segment in segments]
     return segments[max(bisect_right(bases, offset) - 1, 0) :]
-
-
-def _fits(group: Sequence[Segment], last_offset: int, config: LogConfig) -> bool:
-    """Whether a group fits into one segment that ends with this offset."""
-    offsets = sum(_whole(s.index, OFFSET_ENTRY.itemsize) for s in group)
-    times = sum(_whole(s.time_index, TIME_ENTRY.itemsize) for s in group)
-    return (
-        sum(segment.log.size for segment in group) <= config.segment_bytes
-        and max(offsets, times) <= config.segment_index_bytes
-        and (group[-1].log.size == 0 or last_offset - group[0].base_offset <= MAX_INT32)
-    )
 
 
 def _whole(file: StoredFile | None, entry: int) -> int:
