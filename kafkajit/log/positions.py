@@ -254,6 +254,10 @@ def _boundary_from(log: StoredFile, position: int, offset: int) -> tuple[Boundar
             row = int(rows[0])
             start, end = window + int(batches.position[row]), window + int(batches.end[row])
             if int(batches.last_offset[row]) == offset - 1:
+                if not is_sound(log, Batches(batches.position + window, batches.header), row):
+                    # Its length may lead into the middle of a sound batch.
+                    behind = sound_behind(log, Believed(start, offset))
+                    end = log.size if behind is None else behind.position
                 return Boundary(end, end), end
             # The header of a set of messages does not have its first offset.
             begins_behind = int(batches.field("baseOffset")[row]) >= offset
@@ -277,15 +281,25 @@ def batches_from(segment: Segment, offset: int) -> Iterator[Batches]:
 
 
 def batch_before(segment: Segment, offset: int) -> ReadBatch | None:
-    """The last batch of a segment that begins before an offset."""
-    found = None
+    """The last sound batch of a segment that begins before an offset."""
+    found: list[Batches] = []
     for batches in batches_from(segment, offset - 1):
-        early = np.flatnonzero(batches.field("baseOffset") < offset)
-        if early.size:
-            found = ReadBatch.of(batches, int(early[-1]))
-        if early.size < len(batches):
+        early = batches[batches.field("baseOffset") < offset]
+        found.append(early)
+        if len(early) < len(batches):
             break
-    return found
+    for batches in reversed(found):
+        for row in reversed(range(len(batches))):
+            if is_sound(segment.log, batches, row):
+                return ReadBatch.of(batches, row)
+    return None
+
+
+def is_sound(log: StoredFile, batches: Batches, row: int) -> bool:
+    """Whether one of the batches in a log has the right checksum."""
+    position, size = int(batches.position[row]), int(batches.size_in_bytes[row])
+    one = Batches(np.zeros(1, dtype=np.int64), batches.header[row : row + 1])
+    return bool(one.is_valid(as_bytes(log.read(position, size)))[0])
 
 
 def batch_with(segment: Segment, offset: int) -> Batches | None:

@@ -76,13 +76,34 @@ def resync(
         zeros: the position of a preallocated file's zeros.
         prover: the prover of a log with several gaps.
     """
+    prover = prover or PrefixChecksums(content)
     if content.size - position > HEADER_SIZE_UP_TO_MAGIC:
-        after: int = position + LOG_OVERHEAD + read_int32(content, position + BATCH_LENGTH_OFFSET)
+        after = _end_of(content, position)
         if position + LOG_OVERHEAD + MIN_ENTRY_SIZE <= after <= content.size and goes_on(
             content, after, is_cut=is_cut, zeros=zeros
         ):
-            return after
-    return (prover or PrefixChecksums(content)).next_sound_batch(position + 1)
+            is_torn = 0 < content.size - after <= HEADER_SIZE_UP_TO_MAGIC
+            return _across(content, position, after, prover) if is_torn else after
+    return prover.next_sound_batch(position + 1)
+
+
+def _end_of(content: Bytes, position: int) -> int:
+    """Where the batch at a position ends by its own length."""
+    return position + LOG_OVERHEAD + int(read_int32(content, position + BATCH_LENGTH_OFFSET))
+
+
+def _across(content: Bytes, position: int, after: int, prover: PrefixChecksums) -> int:
+    """The sound batch that lies across the end of a bad one, or that end.
+
+    Too few bytes follow to tell whether it is right. A batch that was never finished claims bytes
+    of the one that was written over it. One that ends before lies in a record's value.
+    """
+    found = prover.next_sound_batch(position + 1)
+    while found < after:
+        if _end_of(content, found) > after:
+            return found
+        found = prover.next_sound_batch(found + 1)
+    return after
 
 
 class PrefixChecksums:

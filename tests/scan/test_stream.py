@@ -337,7 +337,7 @@ def test_the_end_of_a_segment_counts_once_another_follows(
     assert query.offsets() == []
     append(orders, data(13, 1), base_offset=13)
     assert query.offsets() == []
-    monkeypatch.setattr("kafkajit.scan.stream.gaps._COPIED_NS", 0)
+    monkeypatch.setattr("kafkajit.scan.stream.gaps.COPIED_NS", 0)
     with pytest.raises(CorruptRecordError):
         query.offsets()
 

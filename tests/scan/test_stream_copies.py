@@ -99,7 +99,7 @@ def test_a_query_that_goes_on_after_a_loss_waits_for_a_copy(
 def test_a_query_that_goes_on_after_a_loss_passes_what_is_missing_for_a_minute(
     orders: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("kafkajit.scan.stream.gaps._COPIED_NS", 0)
+    monkeypatch.setattr("kafkajit.scan.stream.gaps.COPIED_NS", 0)
     (orders / log_name(10)).unlink()
     query = lenient(orders)
     with caplog.at_level(logging.WARNING, "kafkajit"):

@@ -17,6 +17,7 @@ from streaming import Query, append, finish, started
 
 import kafkajit.testing as kt
 from kafkajit.errors import LeftOutError, OffsetOutOfRangeError
+from kafkajit.scan.stream.folders import Folders
 
 
 def old(offsets: list[int], mark: str = "", codec: str = "gzip") -> bytes:
@@ -226,3 +227,81 @@ def test_an_object_with_the_records_of_another_log_is_a_loss(
     append(folder, kt.batch([kt.Record(value=b"other")] * 13))
     with pytest.raises(OffsetOutOfRangeError, match="offsets 0 to 9 are gone"):
         query.read_tasks(tasks, ["offset"])
+
+
+# Damaged batches, whose headers tell anything
+
+
+def with_delta(batch: bytes, delta: int) -> bytes:
+    """A batch whose header has another last offset, and not the checksum of that."""
+    return batch[:23] + delta.to_bytes(4) + batch[27:]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_position_does_not_stand_on_a_damaged_batch(tmp_path: Path, *, strict: bool) -> None:
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 5) + with_delta(data(5, 1), 1 << 20))
+    append(folder, data(6, 4), 6)
+    finish(folder)
+    query = started(tmp_path, mode="DROPMALFORMED", failOnDataLoss=strict, maxFilesPerTrigger=1)
+    assert query.offsets() == [0, 1, 2, 3, 4]
+    assert query.restart().offsets() == [6, 7, 8, 9]
+    assert query.restart().offsets() == []
+
+
+@pytest.mark.parametrize("cut", [30, 61, 70, 80])
+@pytest.mark.parametrize(
+    "limit", [{"maxBytesPerTrigger": 1}, {"maxRecordsPerTrigger": 1}, {"maxRecordsPerTrigger": 3}]
+)
+@pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
+def test_no_micro_batch_ends_within_a_sound_batch_behind_a_torn_one(
+    tmp_path: Path, mode: str, limit: dict[str, int], cut: int
+) -> None:
+    """The torn one's header claims bytes that were never written."""
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 3)[:cut] + b"".join(data(at, 2) for at in range(3, 13, 2)))
+    finish(folder)
+    query = started(tmp_path, mode=mode, **limit)
+    found = [at for _ in range(13) for at in query.offsets() if at is not None]
+    assert found == list(range(3, 13))
+
+
+# Folders that others move or write while they are looked at
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_a_partition_that_moves_behind_the_look_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_planned: bool, strict: bool
+) -> None:
+    """From a log.dirs folder that is listed later to one that has been listed."""
+    append(tmp_path / "1" / "other-0", data(0, 1))
+    append(tmp_path / "2" / "orders-0", data(0, 10))
+    query = started(tmp_path / "1", tmp_path / "2", failOnDataLoss=strict)
+    if is_planned:
+        assert query.plan()
+    listed = Folders._listed
+
+    def and_moved(self: Folders, folder: str) -> object:
+        if (tmp_path / "2" / "orders-0").exists():
+            (tmp_path / "2" / "orders-0").rename(tmp_path / "1" / "orders-0")
+        return listed(self, folder)
+
+    monkeypatch.setattr(Folders, "_listed", and_moved)
+    assert is_planned or query.plan()
+    assert sorted(query.read(["offset"])["offset"].to_pylist()) == [0, *range(10)]
+
+
+def test_a_segment_that_is_written_again_ends_the_task(tmp_path: Path) -> None:
+    """A copy that is refreshed: a query that goes on after a loss would pass the rest."""
+    folder = tmp_path / "orders-0"
+    append(folder, b"".join(data(at, 1) for at in range(100)))
+    append(folder, data(100, 5), 100)
+    finish(folder)
+    query = started(tmp_path, failOnDataLoss=False)
+    assert query.plan()
+    (folder / log_name(0)).write_bytes(b"".join(data(at, 1) for at in range(40)))
+    with pytest.raises(OffsetOutOfRangeError, match="being written again, and has its offsets up"):
+        query.read()
+    append(folder, b"".join(data(at, 1) for at in range(40, 100)))
+    assert query.restart().read(["offset"])["offset"].to_pylist() == list(range(105))

@@ -40,6 +40,7 @@ class Followed:
         self.busy: set[Place] = set()  # a segment is being swapped, or has not come yet
         self.unsettled: dict[Place, str] = {}  # of these, what keeps a partition from being read
         self._lacking: dict[Place, float] = {}  # since when partitions have had no log
+        self._missed: set[Place] = set()  # that were looked for a second time
         self._ends: dict[Place, int] = {}  # of partitions that are gone, when they were seen last
 
     def again(self, partition: Partition, reached: int) -> bool:
@@ -79,14 +80,20 @@ class Followed:
             self._reports.wait(why)
 
     def settled(self, place: Place) -> Partition | None:
-        """A partition that a plan names, once no segment is being swapped; None if it is gone.
+        """A partition that the last look did not find, by later ones; None if it is gone.
+
+        A broker may have moved it from a folder that was not yet listed to one that was.
 
         Raises:
-            LeftOutError: it is still not to be read, and Spark would not plan its records again.
+            LeftOutError: a segment is being swapped, and Spark would not plan the records again.
         """
         until = time.monotonic() + SETTLE_SECONDS
-        while place in self.busy and place not in self.now:
-            if time.monotonic() > until:
+        while place not in self.now:
+            if place not in self.busy:
+                if place in self._missed:
+                    break
+                self._missed.add(place)
+            elif time.monotonic() > until:
                 if place in self.unsettled and place not in self._lacking:
                     raise LeftOutError(self.unsettled[place])
                 break
@@ -158,6 +165,7 @@ class Followed:
                 found[place] = partition
         now = time.monotonic()
         self._lacking = {place: self._lacking.get(place, now) for place in lacking}
+        self._missed -= found.keys()
         gone = self.now.keys() - found.keys()
         self._ends |= {place: self.now[place].end_offset for place in gone}
         self.now = found

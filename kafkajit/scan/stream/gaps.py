@@ -24,7 +24,7 @@ from kafkajit.scan.stream.reports import Reports
 
 # A file is finished if it has not changed for so long, and a broker's folder that lacks a segment
 # changes all the time: it is waited for only so long.
-_COPIED_NS = 60 * 10**9
+COPIED_NS = 60 * 10**9
 _MOST_NS = 600 * 10**9
 # A file to which somebody writes all the time changes within this.
 _STILL_NS = 2 * 10**9
@@ -49,7 +49,7 @@ class Gaps:
             return end
         segments = _segments(partition, first, end)
         folder = partition.listing.folder
-        late = list(unfinished(segments, time.time_ns() - _COPIED_NS))
+        late = list(unfinished(segments, time.time_ns() - COPIED_NS))
         torn = (one.behind for one in late if one.is_torn)
         end = self._before(next(torn, end), first, end, folder)
         missing, come = self._between(place, partition, segments, Range(first, end - 1))
@@ -111,7 +111,7 @@ class Gaps:
         since = self._since_ns.setdefault((place, gap.first), now)
         # A broker appends to the last segment, and makes it.
         changed = max([segment.log.modified_ns or 0 for segment in segments[:-1]])
-        is_new = now - max(changed, since) < _COPIED_NS and now - since < _MOST_NS
+        is_new = now - max(changed, since) < COPIED_NS and now - since < _MOST_NS
         return self._options.waits_for_copies and is_new
 
 

@@ -322,10 +322,10 @@ class LogStream:
         """
         self._followed.report_lack(place)
         partition = self._followed.now.get(place)
-        if partition is None and behind is not None:
+        may_come = behind is None and place in self._followed.busy
+        if partition is None and not may_come:
             partition = self._followed.settled(place)
         if partition is None:
-            may_come = behind is None and place in self._followed.busy
             if not may_come and not self._followed.was_read_to_its_end(place, first):
                 self._reports.gone(place, first)
             return None

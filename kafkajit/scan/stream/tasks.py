@@ -23,12 +23,14 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.footing import Footing, ReadBatch
 from kafkajit.log.positions import IndexEntries, headers
+from kafkajit.log.segment_end import unfinished
 from kafkajit.log.segment_gaps import missing_between
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.plan import Split
 from kafkajit.scan.stream.folders import Folders
+from kafkajit.scan.stream.gaps import COPIED_NS
 from kafkajit.scan.stream.histories import parting
 from kafkajit.scan.stream.listing import Listing, list_settled
 from kafkajit.scan.stream.options import StreamOptions
@@ -197,6 +199,14 @@ def _again(split: Split, options: StreamOptions) -> list[Split]:
         _report_loss(split, *split.offsets, options)
         return []
     partition, lost = now
+    late = unfinished(partition.segments, time.time_ns() - COPIED_NS) if lost else ()
+    for one in late:
+        if any(offsets.first <= one.behind <= offsets.last for offsets in lost):
+            raise OffsetOutOfRangeError(
+                f"the segment is being written again, and has its offsets up to {one.behind - 1}",
+                path=one.segment.log.path,
+                advice="start the query again when it is complete",
+            )
     found = []
     for piece in partition.pieces(split.offsets.first, _common_end(partition, split)):
         log = piece.segment.log
