@@ -13,7 +13,7 @@ from kafkajit.records.search import Needle, holders
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.testing import Record, batch
 from kafkajit.walk.frames import frames
-from kafkajit.walk.resync import next_sound_batch
+from kafkajit.walk.resync import PrefixChecksums
 
 from . import segments
 
@@ -126,7 +126,7 @@ class Damage:
         self.time_next_sound_batch(damage)
 
     def time_next_sound_batch(self, damage: str) -> None:
-        next_sound_batch(self.content, 0)
+        PrefixChecksums(self.content).next_sound_batch(0)
 
 
 class Needles:

@@ -82,28 +82,19 @@ def resync(
         if position + LOG_OVERHEAD + MIN_ENTRY_SIZE <= after <= content.size and goes_on(
             content, after, is_cut=is_cut, zeros=zeros
         ):
-            is_torn = 0 < content.size - after <= HEADER_SIZE_UP_TO_MAGIC
-            return _across(content, position, after, prover) if is_torn else after
+            if not 0 < content.size - after <= HEADER_SIZE_UP_TO_MAGIC:
+                return after
+            # Too few bytes to judge. A batch that was never finished claims bytes of the one that
+            # was written over it. A batch that ends before lies in a record's value.
+            found = prover.next_sound_batch(position + 1)
+            while found < after and _end_of(content, found) <= after:
+                found = prover.next_sound_batch(found + 1)
+            return min(found, after)
     return prover.next_sound_batch(position + 1)
 
 
 def _end_of(content: Bytes, position: int) -> int:
-    """Where the batch at a position ends by its own length."""
     return position + LOG_OVERHEAD + int(read_int32(content, position + BATCH_LENGTH_OFFSET))
-
-
-def _across(content: Bytes, position: int, after: int, prover: PrefixChecksums) -> int:
-    """The sound batch that lies across the end of a bad one, or that end.
-
-    Too few bytes follow to tell whether it is right. A batch that was never finished claims bytes
-    of the one that was written over it. One that ends before lies in a record's value.
-    """
-    found = prover.next_sound_batch(position + 1)
-    while found < after:
-        if _end_of(content, found) > after:
-            return found
-        found = prover.next_sound_batch(found + 1)
-    return after
 
 
 class PrefixChecksums:
@@ -146,11 +137,6 @@ class PrefixChecksums:
     def checksum(self, position: int, end: int) -> int:
         """The computed checksum of the batch between two positions."""
         return int(_checksum_of(self._content, position, end, 0, self._prefixes))
-
-
-def next_sound_batch(content: Bytes, position: int) -> int:
-    """The first position from here on of a whole batch with a right checksum, or the end."""
-    return PrefixChecksums(content).next_sound_batch(position)
 
 
 _NO_PREFIXES = np.empty((2, 0), dtype=np.uint64)

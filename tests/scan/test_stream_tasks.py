@@ -207,6 +207,7 @@ def test_a_segment_in_the_middle_that_went_is_a_loss(
 
     def changed() -> None:
         change(here / "orders-0" / log_name(10))
+        finish(here / "orders-0")  # nobody writes it again
 
     there = [*range(10), *left, *range(20, 25)]
     lost = [f"offsets {10 + len(left)} to 19"]

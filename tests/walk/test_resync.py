@@ -15,7 +15,6 @@ from kafkajit.walk.resync import (
     _prefix_checksums,
     _search,
     goes_on,
-    next_sound_batch,
     resync,
     zeros_at_the_end,
 )
@@ -28,22 +27,22 @@ B = kt.batch([kt.Record(b"b", b"2" * 50)], base_offset=2, codec="zstd")
 @pytest.mark.parametrize("behind", [b"", b"torn", B])
 def test_the_next_sound_batch_is_found_at_any_distance(before: bytes, behind: bytes) -> None:
     content = as_bytes(before + A + behind)
-    assert next_sound_batch(content, 0) == len(before)
-    assert next_sound_batch(content, len(before)) == len(before)
+    assert PrefixChecksums(content).next_sound_batch(0) == len(before)
+    assert PrefixChecksums(content).next_sound_batch(len(before)) == len(before)
     after = len(before) + len(A) if behind == B else content.size
-    assert next_sound_batch(content, len(before) + 1) == after
+    assert PrefixChecksums(content).next_sound_batch(len(before) + 1) == after
 
 
 @pytest.mark.parametrize("content", [b"", b"x", bytes(61), b"\x02" * 300, A[:-1], A[1:]])
 def test_where_no_batch_is_sound_the_end_is_next(content: bytes) -> None:
-    assert next_sound_batch(as_bytes(content), 0) == len(content)
+    assert PrefixChecksums(as_bytes(content)).next_sound_batch(0) == len(content)
 
 
 def test_a_batch_whose_checksum_fails_is_not_sound() -> None:
     for at in range(21, len(A)):
         flipped = bytearray(A + B)
         flipped[at] ^= 1
-        assert next_sound_batch(as_bytes(bytes(flipped)), 0) == len(A)
+        assert PrefixChecksums(as_bytes(bytes(flipped))).next_sound_batch(0) == len(A)
 
 
 @pytest.mark.parametrize("behind", [B, b"", b"torn", b"\x00" * 17])
@@ -71,7 +70,7 @@ def test_resyncing_goes_forward_and_stays_inside(parts: list[bytes], where: floa
 
 def test_a_large_gap_is_crossed() -> None:
     noise = np.random.default_rng(2).bytes(5000)
-    assert next_sound_batch(as_bytes(noise + A), 0) == 5000
+    assert PrefixChecksums(as_bytes(noise + A)).next_sound_batch(0) == 5000
 
 
 LARGE = st.builds(lambda size, magic: large(size, magic), st.integers(1, 9000), st.integers(0, 2))
@@ -88,7 +87,7 @@ def test_checksums_of_prefixes_find_the_same_batch(parts: list[bytes], data: st.
     start = data.draw(st.integers(0, content.size))
     position = data.draw(st.integers(start, content.size))
     found, _ = _search(content, position, content.size, start, _prefix_checksums(content, start), 0)
-    assert found == next_sound_batch(content, position)
+    assert found == PrefixChecksums(content).next_sound_batch(position)
 
 
 @pytest.mark.skipif(NO_JIT, reason="megabytes")
@@ -105,7 +104,7 @@ def test_headers_planted_to_have_everything_behind_them_checked_hide_nothing(mag
             planted[sizes + 4 : sizes + 8] = (len(planted) - sizes - 8).to_bytes(4)
     for batch in (A, large(3000, 1)):
         content = as_bytes(bytes(planted) + batch)
-        assert next_sound_batch(content, 0) == len(planted)
+        assert PrefixChecksums(content).next_sound_batch(0) == len(planted)
         # Only the first few checksums are computed one by one.
         given_up, free = _search(content, 0, content.size, 0, _NO_PREFIXES, 4 * content.size)
         assert free < 0
@@ -119,7 +118,9 @@ def test_a_header_is_plausible_only_with_fields_that_brokers_let_through() -> No
     for fields in ({"records_count": 2}, {"records_count": -1}, {"base_sequence": -2}):
         odd = kt.batch([kt.Record()], last_offset_delta=0, **fields)
         assert not goes_on(as_bytes(odd), 0)
-        assert next_sound_batch(as_bytes(b"x" + odd), 0) == 1  # its checksum proves it
+        assert (
+            PrefixChecksums(as_bytes(b"x" + odd)).next_sound_batch(0) == 1
+        )  # its checksum proves it
 
 
 TORN = kt.batch([kt.Record(value=b"z" * 99)], base_offset=5)[:-20]

@@ -12,7 +12,7 @@ SOUND = kt.batch([kt.Record(value=b"kept")], base_offset=6)
 
 
 def lead(left: int) -> bytes:
-    """The beginning of a torn batch whose length ends so many bytes before the log's end."""
+    """The beginning of a torn batch whose claimed end has this number of bytes behind it."""
     length = 62 + len(SOUND) - left - 12
     return (TORN[:8] + length.to_bytes(4) + TORN[12:])[:62]
 

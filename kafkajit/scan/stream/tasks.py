@@ -199,14 +199,8 @@ def _again(split: Split, options: StreamOptions) -> list[Split]:
         _report_loss(split, *split.offsets, options)
         return []
     partition, lost = now
-    late = unfinished(partition.segments, time.time_ns() - COPIED_NS) if lost else ()
-    for one in late:
-        if any(offsets.first <= one.behind <= offsets.last for offsets in lost):
-            raise OffsetOutOfRangeError(
-                f"the segment is being written again, and has its offsets up to {one.behind - 1}",
-                path=one.segment.log.path,
-                advice="start the query again when it is complete",
-            )
+    if lost and not options.fail_on_data_loss:
+        _check_finished(partition, lost)
     found = []
     for piece in partition.pieces(split.offsets.first, _common_end(partition, split)):
         log = piece.segment.log
@@ -219,6 +213,17 @@ def _again(split: Split, options: StreamOptions) -> list[Split]:
     for offsets in lost:
         _report_loss(split, *offsets, options)
     return found
+
+
+def _check_finished(partition: Partition, lost: list[Range]) -> None:
+    """Raise an error if offsets that a log lacks may come, as those of a copy that is made anew."""
+    for one in unfinished(partition.segments, time.time_ns() - COPIED_NS):
+        if any(offsets.first <= one.behind <= offsets.last for offsets in lost):
+            raise OffsetOutOfRangeError(
+                f"the segment is being written again, and has its offsets up to {one.behind - 1}",
+                path=one.segment.log.path,
+                advice="start the query again when it is complete",
+            )
 
 
 def _now(split: Split, options: StreamOptions) -> tuple[Partition, list[Range]] | None:

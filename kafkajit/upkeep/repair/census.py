@@ -22,7 +22,7 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Source
 from kafkajit.walk.damage import DROPMALFORMED, Gap
-from kafkajit.walk.resync import next_sound_batch
+from kafkajit.walk.resync import PrefixChecksums
 from kafkajit.walk.tail import only_zeros
 from kafkajit.walk.walk import Walk
 
@@ -174,7 +174,7 @@ def _sound_inside(source: Source, gap: Gap) -> int | None:
     content, end = source.content, gap.position + gap.length
     if not 0 < content.size - end <= HEADER_SIZE_UP_TO_MAGIC:
         return None
-    found = next_sound_batch(content, gap.position + 1)
+    found = PrefixChecksums(content).next_sound_batch(gap.position + 1)
     return found if found < end else None
 
 
