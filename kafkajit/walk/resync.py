@@ -84,8 +84,7 @@ def resync(
         ):
             if not 0 < content.size - after <= HEADER_SIZE_UP_TO_MAGIC:
                 return after
-            # Too few bytes to judge. A batch that was never finished claims bytes of the one that
-            # was written over it. A batch that ends before lies in a record's value.
+            # Too few bytes to judge: an unfinished batch may claim bytes of the one behind it.
             found = prover.next_sound_batch(position + 1)
             while found < after and _end_of(content, found) <= after:
                 found = prover.next_sound_batch(found + 1)
