@@ -21,8 +21,8 @@ from kafkajit.log.footing import ReadBatch
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches, frame
 from kafkajit.records.offset_order import (
-    has_messages,
     is_below_name,
+    is_old,
     misplaced,
     offsets_of,
     wrong_in,
@@ -69,14 +69,32 @@ class Believed(NamedTuple):
 
 
 def headers(log: StoredFile, position: int) -> Iterator[Batches]:
-    """The headers of the batches from a position on, up to the first bytes that are not a batch.
+    """The headers of the sound batches from a position on, as far as one leads to the next.
 
-    A batch whose base offset does not fit is left out.
+    A batch whose base offset does not fit, or whose checksum is wrong, is left out. Nothing in the
+    header of the latter counts, except a length that leads to a sound batch.
     """
-    for content, batches, start in _framed(log, position):
-        right = batches[~wrong_in([batches], content, None)]
-        if len(right):
-            yield Batches(right.position + start, right.header)
+    bad: int | None = position
+    while bad is not None:
+        position, bad = bad, None
+        for content, batches, start in _framed(log, position):
+            sound = batches.is_valid(content)
+            count = len(batches) if sound.all() else int(np.argmin(sound))
+            run = batches[:count]
+            right = run[~wrong_in([run], content, None)] if count else run
+            if len(right):
+                yield Batches(right.position + start, right.header)
+            if count < len(batches):
+                behind = start + int(batches.end[count])
+                bad = behind if _is_sound_at(log, behind) else None
+                break
+
+
+def _is_sound_at(log: StoredFile, position: int) -> bool:
+    """Whether a sound batch begins at a position."""
+    for content, batches, _ in _framed(log, position):
+        return bool(batches[:1].is_valid(content)[0])
+    return False
 
 
 def framed(log: StoredFile, position: int) -> Iterator[Batches]:
@@ -146,8 +164,7 @@ def _grown(
         content: its bytes.
     """
     every = rows = np.flatnonzero(sound)
-    is_old = has_messages(batches)
-    if not is_old:
+    if not is_old(batches):
         firsts, lasts = offsets_of(batches[sound])
         if without_leap is not None and known.last is not None:
             firsts = np.insert(firsts, 0, known.last.base_offset)
@@ -159,7 +176,7 @@ def _grown(
         wrong = misplaced(firsts, lasts, last)
         if without_leap is not None and wrong[0]:
             known = without_leap
-        rows = rows[~wrong[-rows.size :]]
+        rows = rows[~wrong[-rows.size :] | batches.is_message[rows]]
     grown, before = known, known
     for row in rows[-2:].tolist():
         before, grown = grown, _behind(grown, batches, rows, row, start, content)
@@ -168,7 +185,8 @@ def _grown(
         return grown._replace(leap=_batch(batches, int(behind[0]), start)), None
     position, base = int(batches.position[rows[-1]]), int(batches.header["baseOffset"][rows[-1]])
     is_next = before.ends_in_batch and before.position == start + position
-    return grown, before if is_next and not is_old and base > before.offset else None
+    may_leap = is_next and not batches.is_message[rows[-1]]
+    return grown, before if may_leap and base > before.offset else None
 
 
 def _behind(
@@ -234,42 +252,28 @@ def boundary(segment: Segment, offset: int) -> Boundary:
     """
     if offset <= segment.base_offset:
         return Boundary(0, 0)
-    position = IndexEntries(segment).position_of(offset - 1)
-    while True:
-        found, position = _boundary_from(segment.log, position, offset)
-        if found is not None:
-            return found
-        behind = sound_behind(segment.log, Believed(position, segment.base_offset))
-        if behind is None or behind.offset >= offset:
-            return Boundary(position, segment.log.size)
-        position = behind.position
-
-
-def _boundary_from(log: StoredFile, position: int, offset: int) -> tuple[Boundary | None, int]:
-    """The boundary at an offset among the batches from a position on, or where these end."""
-    for content, batches, window in _framed(log, position):
-        is_right = ~wrong_in([batches], content, None)
-        rows = np.flatnonzero((batches.last_offset >= offset - 1) & is_right)
-        if rows.size:
-            row = int(rows[0])
-            start, end = window + int(batches.position[row]), window + int(batches.end[row])
-            if int(batches.last_offset[row]) == offset - 1:
-                if not is_sound(log, Batches(batches.position + window, batches.header), row):
-                    # Its length may lead into the middle of a sound batch.
-                    behind = sound_behind(log, Believed(start, offset))
-                    end = log.size if behind is None else behind.position
-                return Boundary(end, end), end
-            # The header of a set of messages does not have its first offset.
-            begins_behind = int(batches.field("baseOffset")[row]) >= offset
-            begins_behind &= not bool(batches.is_message_set[row])
-            return Boundary(start, start if begins_behind else end), end
-        position = window + int(batches.end[-1])
-    return None, position
+    before, last = IndexEntries(segment).position_of(offset - 1), offset
+    for batches in _sound_from(segment, before):
+        early = int(np.searchsorted(np.maximum.accumulate(batches.last_offset), offset))
+        if early:
+            before, last = int(batches.end[early - 1]), int(batches.last_offset[early - 1])
+        if early == len(batches):
+            continue
+        # The header of a set of messages does not have its first offset.
+        is_set, base = batches.is_message_set[early], batches.field("baseOffset")[early]
+        if last != offset - 1 and (is_set or base < offset):
+            return Boundary(int(batches.position[early]), int(batches.end[early]))
+        return Boundary(before, before)
+    return Boundary(before, before if last == offset - 1 else segment.log.size)
 
 
 def batches_from(segment: Segment, offset: int) -> Iterator[Batches]:
     """The headers of a segment's batches, from the one with an offset, or an earlier one, on."""
-    position = IndexEntries(segment).position_of(offset)
+    return _sound_from(segment, IndexEntries(segment).position_of(offset))
+
+
+def _sound_from(segment: Segment, position: int) -> Iterator[Batches]:
+    """The headers of a segment's sound batches from a position on."""
     while True:
         for batches in headers(segment.log, position):
             yield batches
@@ -282,24 +286,14 @@ def batches_from(segment: Segment, offset: int) -> Iterator[Batches]:
 
 def batch_before(segment: Segment, offset: int) -> ReadBatch | None:
     """The last sound batch of a segment that begins before an offset."""
-    found: list[Batches] = []
+    found = None
     for batches in batches_from(segment, offset - 1):
-        early = batches[batches.field("baseOffset") < offset]
-        found.append(early)
-        if len(early) < len(batches):
+        early = np.flatnonzero(batches.field("baseOffset") < offset)
+        if early.size:
+            found = ReadBatch.of(batches, int(early[-1]))
+        if early.size < len(batches):
             break
-    for batches in reversed(found):
-        for row in reversed(range(len(batches))):
-            if is_sound(segment.log, batches, row):
-                return ReadBatch.of(batches, row)
-    return None
-
-
-def is_sound(log: StoredFile, batches: Batches, row: int) -> bool:
-    """Whether one of the batches in a log has the right checksum."""
-    position, size = int(batches.position[row]), int(batches.size_in_bytes[row])
-    one = Batches(np.zeros(1, dtype=np.int64), batches.header[row : row + 1])
-    return bool(one.is_valid(as_bytes(log.read(position, size)))[0])
+    return found
 
 
 def batch_with(segment: Segment, offset: int) -> Batches | None:

@@ -78,7 +78,7 @@ class OffsetOrder:
     def parts(self, framing: Framing, content: Bytes) -> Iterator[tuple[Framing, Misplaced | None]]:
         """A run in parts, each with the batch behind it that does not fit, or None."""
         batches = framing.batches
-        if has_messages(batches) or not len(batches):
+        if is_old(batches) or not len(batches):
             self._last = self._last_batch = self._base = None
             yield framing, None
             return
@@ -154,6 +154,11 @@ def has_messages(batches: Batches) -> bool:
     return isinstance(batches, SingleMessages) or bool(batches.is_message.any())
 
 
+def is_old(batches: Batches) -> bool:
+    """Whether all are messages of v0 or v1. Behind some, the first offsets of batches count."""
+    return isinstance(batches, SingleMessages) or bool(batches.is_message.all())
+
+
 def is_below_name(firsts: Int64s, lasts: Int64s, base: int) -> bool:
     """Whether a segment's first batch begins before the offset in its name, and no other does.
 
@@ -176,7 +181,7 @@ def is_below_name(firsts: Int64s, lasts: Int64s, base: int) -> bool:
 def wrong_in(runs: list[Batches], content: Bytes, last: int | None) -> Mask:
     """The batches of the first run that do not fit; those with wrong checksums tell nothing."""
     wrong = np.zeros(len(runs[0]), dtype=np.bool_)
-    if has_messages(runs[0]):
+    if is_old(runs[0]):
         return wrong
     places = [offsets_of(run) for run in runs]
     if len(runs) == 1 and grow(*places[0], last):
@@ -185,7 +190,7 @@ def wrong_in(runs: list[Batches], content: Bytes, last: int | None) -> Mask:
     firsts = np.concatenate((places[0][0][sound], *(first for first, _ in places[1:])))
     lasts = np.concatenate((places[0][1][sound], *(one for _, one in places[1:])))
     wrong[sound] = misplaced(firsts, lasts, last)[: int(sound.sum())]
-    return wrong
+    return wrong & ~runs[0].is_message
 
 
 def grow(firsts: Int64s, lasts: Int64s, last: int | None) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ from scanning import far_away
 from streaming import Query, append, finish, started
 
 import kafkajit.testing as kt
-from kafkajit.errors import LeftOutError, OffsetOutOfRangeError
+from kafkajit.errors import CorruptRecordError, LeftOutError, OffsetOutOfRangeError
+from kafkajit.scan.stream import listing
 from kafkajit.scan.stream.folders import Folders
+from kafkajit.storage.live_file import LiveFile
 
 
 def old(offsets: list[int], mark: str = "", codec: str = "gzip") -> bytes:
@@ -305,3 +308,48 @@ def test_a_segment_that_is_written_again_ends_the_task(tmp_path: Path) -> None:
         query.read()
     append(folder, b"".join(data(at, 1) for at in range(40, 100)))
     assert query.restart().read(["offset"])["offset"].to_pylist() == list(range(105))
+
+
+@pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED"])
+def test_old_messages_do_not_hide_a_wrong_base_offset_behind_them(
+    tmp_path: Path, mode: str
+) -> None:
+    """A topic whose format was upgraded: the offsets of messages tell about those of batches."""
+    wrong = (78).to_bytes(8) + data(14, 2)[8:]
+    folder = tmp_path / "orders-0"
+    batches = (data(at, 2) for at in range(16, 30, 2))
+    append(folder, old([*range(10)]) + data(10, 4) + wrong + b"".join(batches))
+    finish(folder)
+    query = started(tmp_path, mode=mode)
+    if mode == "FAILFAST":
+        with pytest.raises(CorruptRecordError, match="The base offset does not fit"):
+            query.offsets()
+    else:
+        assert query.offsets() == [*range(14), *range(16, 30)]
+        append(folder, b"".join(data(at, 2) for at in range(30, 90, 2)))
+        assert query.offsets() == list(range(30, 90))
+
+
+def test_a_log_that_a_cleaner_renames_behind_the_list_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old files have gone, and the new one's name comes with the next list."""
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 50))
+    append(folder, data(50, 50), 50)
+    append(folder, data(100, 5), 100)
+    swap = folder / log_name(0, ".log.swap")
+    looked = listing.live_files
+
+    def swapping(paths: Iterable[str]) -> Iterator[LiveFile]:
+        given = list(paths)
+        if (folder / log_name(50)).exists():
+            swap.write_bytes(data(0, 100))
+            (folder / log_name(0)).unlink()
+            (folder / log_name(50)).unlink()
+        elif swap.exists():
+            swap.rename(folder / log_name(0))
+        yield from looked(given)
+
+    monkeypatch.setattr(listing, "live_files", swapping)
+    assert started(tmp_path).offsets() == list(range(105))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from kafkajit.format.ranges import Range
-from kafkajit.log.live_segments import has_grown
+from kafkajit.log.live_segments import has_grown, listed_again
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_end import unfinished
@@ -100,6 +100,8 @@ class Gaps:
         if generation is partition.generation and known <= sound:
             return [], []
         missing, come = gaps_between(segments)
+        if come and not _has_changed(segments):  # other segments of the log explain the gap
+            come = []
         if not missing and not come:
             self._sound[place] = partition.generation, known
         ends = [one for one in missing if asked.first <= one.last <= asked.last]
@@ -120,6 +122,14 @@ def _grows(segment: Segment) -> bool:
     rest = (segment.log.modified_ns or 0) + _STILL_NS - time.time_ns()
     time.sleep(min(max(rest, 0), _STILL_NS) / 1e9)
     return has_grown(segment.log)
+
+
+def _has_changed(segments: Sequence[Segment]) -> bool:
+    """Whether segments before the last of these have come or grown since they were listed."""
+    first, last = segments[0], segments[-1]
+    now = (one for one in listed_again(first, 0) if first.base_offset <= one.base_offset)
+    found = {(one.log.name, one.log.size) for one in now if one.base_offset < last.base_offset}
+    return found != {(one.log.name, one.log.size) for one in segments[:-1]}
 
 
 def _segments(partition: Partition, first: int, end: int) -> list[Segment]:

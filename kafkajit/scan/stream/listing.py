@@ -26,6 +26,7 @@ from kafkajit.storage.source import as_bytes, check_regular
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.system.whole_listing import whole_listing
 
+_OF_SEGMENT = (LOG_SUFFIX, *INDEX_SUFFIXES)
 # File systems count time in steps: what has just been changed may change again unnoticed.
 STEP_NS = 2_000_000_000
 # A broker swaps a compacted segment in within milliseconds.
@@ -58,18 +59,14 @@ class Listing:
 def list_folder(folder: str) -> Listing:
     """List a partition's folder of this machine."""
 
-    def look() -> tuple[int, int, list[str]]:
+    def look() -> tuple[int, int, list[str], dict[str, LiveFile]]:
         now, modified_ns = time.time_ns(), os.stat(folder).st_mtime_ns  # noqa: PTH116
-        return now, modified_ns, sorted(os.listdir(folder))  # noqa: PTH208
+        names = sorted(os.listdir(folder))  # noqa: PTH208
+        paths = (f"{folder}/{name}" for name in names if name.endswith(_OF_SEGMENT))
+        return now, modified_ns, names, {file.path: file for file in live_files(paths)}
 
-    listed_ns, modified_ns, names = whole_listing(folder, look)
+    listed_ns, modified_ns, names, files = whole_listing(folder, look)
     refuse_kafscale(f"{folder}/{name}" for name in names)
-    files = {
-        file.path: file
-        for name in names
-        if name.endswith((LOG_SUFFIX, *INDEX_SUFFIXES))
-        for file in live_files([f"{folder}/{name}"])
-    }
     logs = [
         file
         for file in files.values()
@@ -85,7 +82,7 @@ def list_folder(folder: str) -> Listing:
         folder,
         segments,
         list(live_files(snapshots)),
-        _is_swapping(names),
+        _is_swapping(names) or _has_lost_log(folder, names, files),
         modified_ns,
         listed_ns,
         topic_id=topic_id_in(folder) if PARTITION_METADATA in names else None,
@@ -136,6 +133,12 @@ def _is_swapping(names: list[str]) -> bool:
     # With a .cleaned file all old files are still there.
     is_swapped = any(name.endswith(".log.swap") for name in names)
     return is_swapped and not any(name.endswith(".cleaned") for name in names)
+
+
+def _has_lost_log(folder: str, names: list[str], files: Mapping[str, LiveFile]) -> bool:
+    """Whether a log was renamed behind the list: what takes its place may not be listed."""
+    logs = (f"{folder}/{name}" for name in names if SEGMENT_NAME.fullmatch(name))
+    return any(path not in files for path in logs)
 
 
 def list_settled(folder: str) -> Listing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.log.positions import Boundary, IndexEntries, headers, is_sound
+from kafkajit.log.positions import Boundary, IndexEntries, headers
 from kafkajit.log.segment import Segment
 from kafkajit.scan.stream.partition import Partition, Piece
 from kafkajit.storage.source import Int64s
@@ -55,8 +55,7 @@ def _behind_bytes(partition: Partition, piece: Piece, position: int) -> int:
         if fits:
             found = max(found, int(batches.last_offset[:fits].max()) + 1)
             end = int(batches.end[fits - 1])
-            is_end = found == int(batches.last_offset[fits - 1]) + 1 > piece.offsets.first
-            if is_end and is_sound(piece.segment.log, batches, fits - 1):
+            if found == int(batches.last_offset[fits - 1]) + 1 > piece.offsets.first:
                 partition.remember(piece.segment, found, Boundary(end, end))
         if fits < len(batches):
             return found
@@ -103,8 +102,7 @@ def _records_in(
             done = max(done, int(batches.last_offset[:fits].max()) + 1)
             taken = int(totals[fits - 1])
             at = int(batches.end[fits - 1])
-            is_end = done == int(batches.last_offset[fits - 1]) + 1 > start
-            if is_end and is_sound(segment.log, batches, fits - 1):
+            if done == int(batches.last_offset[fits - 1]) + 1 > start:
                 partition.remember(segment, done, Boundary(at, at))
         if done >= behind:
             return behind, taken
