@@ -541,3 +541,14 @@ def test_the_checksums_of_parquet_are_compared(tmp_path: Path) -> None:
         imported(tmp_path, content.replace(b"kafka", b"Kafka", 1), ".parquet")
     (row,) = imported(tmp_path, content, ".parquet")
     assert row["value"] == value
+
+
+def test_a_word_that_a_dictionary_lacks_is_an_error_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow does not compare the numbers in a damaged file with its dictionary."""
+    words = pa.DictionaryArray.from_arrays(pa.array([5], pa.int32()), pa.array(["a"]), safe=False)
+    table = pa.table({"value": words})
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: iter(table.to_batches()))
+    with pytest.raises(ValueError, match=r"rows\.parquet cannot be .*: index 5 is out"):
+        imported(tmp_path, file_of(pa.array(["a"]), "parquet"), ".parquet")

@@ -133,7 +133,8 @@ def _write_parquet(schema: pa.Schema, out: IO[bytes], pieces: Iterable[bytes]) -
     import pyarrow.parquet as pq
 
     held: list[pa.RecordBatch] = []
-    with pq.ParquetWriter(pa.PythonFile(out, "w"), schema, compression="zstd") as writer:
+    sink = pa.PythonFile(out, "w")
+    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
         for batch in _batches(schema, pieces):
             held.append(batch)
             if sum(batch.nbytes for batch in held) >= _ROW_GROUP_BYTES:

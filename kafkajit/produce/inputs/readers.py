@@ -21,7 +21,7 @@ def rows_in(file: InputFile, wanted: Collection[str]) -> Iterator[Rows]:
     with in_file(file.path):
         try:
             yield from _READERS[file.format](file, wanted)
-        except (ValueError, pa.ArrowException, RecursionError) as error:
+        except (ValueError, IndexError, pa.ArrowException, RecursionError) as error:
             raise _unreadable(file, error) from None
         except MemoryError as error:
             raise ValueError(f"{file.path} needs more memory than there is: {error}") from None

@@ -97,6 +97,7 @@ class _Parquet:
             column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED") or None,
             write_statistics=short or False,
             write_page_index=True,
+            write_page_checksum=True,
             store_schema=False,  # or readers would return topics as dictionaries
         )
 

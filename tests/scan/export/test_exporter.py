@@ -334,3 +334,15 @@ def test_values_that_do_not_fit_their_schema_never_come_back_as_null(
     with pytest.raises(ValueError, match="could not decode it: export rawValue, too"):
         plan.apply()
     assert not (tmp_path / "back").exists()
+
+
+def test_parquet_has_the_checksums_of_its_pages(tmp_path: Path) -> None:
+    """A bit that flips later is an error for readers that compare them, as `import` does."""
+    value = b"kafka" * 1000
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(kt.batch([kt.Record(value=value)]))
+    kafkajit.export(tmp_path / "orders-0", tmp_path / "o.parquet", codec="none")
+    content = (tmp_path / "o.parquet").read_bytes()
+    (tmp_path / "o.parquet").write_bytes(content.replace(b"kafka", b"Kafka", 1))
+    with pytest.raises(ValueError, match="CRC checksum verification failed"):
+        kafkajit.import_files(tmp_path / "o.parquet", tmp_path / "back").apply()
