@@ -82,11 +82,12 @@ def resync(
         if position + LOG_OVERHEAD + MIN_ENTRY_SIZE <= after <= content.size and goes_on(
             content, after, is_cut=is_cut, zeros=zeros
         ):
-            if not 0 < content.size - after <= HEADER_SIZE_UP_TO_MAGIC:
+            if content.size - after > HEADER_SIZE_UP_TO_MAGIC:
                 return after
-            # Too few bytes to judge: an unfinished batch may claim bytes of the one behind it.
+            # An unfinished batch may claim bytes behind it. No batch in a value of v2 ends here.
+            most = after - int(content[position + MAGIC_OFFSET] == MAGIC_V2)
             found = prover.next_sound_batch(position + 1)
-            while found < after and _end_of(content, found) <= after:
+            while found < after and _end_of(content, found) <= most:
                 found = prover.next_sound_batch(found + 1)
             return min(found, after)
     return prover.next_sound_batch(position + 1)
@@ -100,8 +101,7 @@ class PrefixChecksums:
     """Checks the checksums of a log's batches in a time proportional to the log's size.
 
     If many headers claim all bytes behind them, those bytes would be checked again and again. Once
-    that becomes expensive, the prover computes the checksums of all prefixes, and uses them for
-    later checks.
+    that becomes expensive, the prover computes the checksums of all prefixes, and uses them.
     """
 
     def __init__(self, content: Bytes, data_end: int | None = None) -> None:
