@@ -15,6 +15,7 @@ from kafkajit.storage.source import Int64s
 # The smallest hashes that are kept. Up to this number of keys the count is exact; above, its
 # standard error is 1 / sqrt(16384), 0.8 %.
 _KEPT = 1 << 14
+_MOST_LATER = 100
 # Keys that are counted one by one; when there are twice as many, the rarer half is forgotten.
 _COUNTED = 1 << 16
 # The first bytes of a key that are kept to show it.
@@ -36,6 +37,7 @@ class Keys:
 
     def __init__(self) -> None:
         self._smallest = np.empty(0, np.uint64)
+        self._later: list[npt.NDArray[np.uint64]] = []  # hashes that are merged into these later
         self._counts: dict[int, int] = {}
         self._names: dict[int, bytes] = {}
 
@@ -45,7 +47,7 @@ class Keys:
         if not len(keys):
             return
         hashes, rows, counts = np.unique(_hashes(keys), return_index=True, return_counts=True)
-        self._smallest = np.union1d(self._smallest, hashes)[:_KEPT]
+        self._keep(hashes)
         for hash_, row, count in zip(hashes.tolist(), rows.tolist(), counts.tolist(), strict=True):
             if hash_ in self._counts:
                 self._counts[hash_] += count
@@ -57,24 +59,41 @@ class Keys:
 
     def add_all(self, other: Keys) -> None:
         """Count the keys of another sketch."""
-        self._smallest = np.union1d(self._smallest, other._smallest)[:_KEPT]
+        self._keep(other._merged())
         for hash_, count in other._counts.items():
             self._counts[hash_] = self._counts.get(hash_, 0) + count
             self._names.setdefault(hash_, other._names[hash_])
         if len(self._counts) > 2 * _COUNTED:
             self._forget()
 
+    def _keep(self, hashes: npt.NDArray[np.uint64]) -> None:
+        """Keep the smallest of these hashes, too. Merging each few into all would take long."""
+        if self._smallest.size == _KEPT:
+            hashes = hashes[hashes < self._smallest[-1]]
+        if hashes.size:
+            self._later.append(hashes)
+        if sum(map(len, self._later)) >= _KEPT or len(self._later) >= _MOST_LATER:
+            self._merged()
+
+    def _merged(self) -> npt.NDArray[np.uint64]:
+        """The smallest hashes."""
+        if self._later:
+            self._smallest = np.unique(np.concatenate([self._smallest, *self._later]))[:_KEPT]
+            self._later = []
+        return self._smallest
+
     @property
     def distinct(self) -> int:
         """The number of different keys; an estimate above 16,384."""
-        if self._smallest.size < _KEPT:
-            return int(self._smallest.size)
-        return round((_KEPT - 1) * 2.0**64 / float(self._smallest[-1]))
+        smallest = self._merged()
+        if smallest.size < _KEPT:
+            return int(smallest.size)
+        return round((_KEPT - 1) * 2.0**64 / float(smallest[-1]))
 
     @property
     def error(self) -> float:
         """The standard error of `distinct`, as a share of it."""
-        return 0.0 if self._smallest.size < _KEPT else 1 / math.sqrt(_KEPT)
+        return 0.0 if self._merged().size < _KEPT else 1 / math.sqrt(_KEPT)
 
     def hottest(self, most: int) -> list[tuple[bytes, int]]:
         """The first bytes of the keys with the most records, and how many were counted."""
