@@ -35,6 +35,7 @@ from kafkajit.cli.streams import flush_or_forget, forget_output, is_closed, open
 from kafkajit.errors import did_you_mean
 from kafkajit.format.printable import printable
 from kafkajit.system.current_folder import leave_out
+from kafkajit.system.pandas_import import leave_out_pandas
 
 # `sample:` are logs that come with kafkajit.
 _EXAMPLE = """\
@@ -131,6 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = None
     try:
         options = _parsed(sys.argv[1:] if arguments is None else list(arguments))
+        if arguments is None and not _runs_spark(options):
+            leave_out_pandas()
         code: int = 0 if options is None else options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -154,6 +157,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(getattr(options, "command", None), what)
         return _error_code(options)
     return code
+
+
+def _runs_spark(options: argparse.Namespace | None) -> bool:
+    """Whether a command runs Spark in this process, which imports pandas by itself."""
+    command = getattr(options, "command", None)
+    return command in ("sql", "spark-jar") or getattr(options, "spark", None) is not None
 
 
 def _parsed(words: list[str]) -> argparse.Namespace | None:

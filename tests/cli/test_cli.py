@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from corpus import run_python
@@ -76,6 +77,18 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
         "print([name for name in ('numpy', 'pyarrow', 'numba') if name in sys.modules])"
     )
     assert run_python(code, *words).splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["tail"], ["grep", "a"], ["report", "--format", "json"], ["export", "--to", "csv", "-o"]],
+    ids=lambda words: words[0],
+)
+def test_a_command_without_spark_does_not_import_pandas(words: list[str], tmp_path: Path) -> None:
+    """pyarrow would, if it is installed."""
+    code = "import sys\nfrom kafkajit.cli import main\nmain()\nprint('pandas' in sys.modules)"
+    out = [str(tmp_path / "out")] if words[-1] == "-o" else []
+    assert run_python(code, *words, *out, "sample:").splitlines()[-1] == "False"
 
 
 def test_the_version_is_printed_for_scripts_to_read(capsys: pytest.CaptureFixture[str]) -> None:
