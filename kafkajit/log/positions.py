@@ -74,27 +74,18 @@ def headers(log: StoredFile, position: int) -> Iterator[Batches]:
     A batch whose base offset does not fit, or whose checksum is wrong, is left out. Nothing in the
     header of the latter counts, except a length that leads to a sound batch.
     """
-    bad: int | None = position
-    while bad is not None:
-        position, bad = bad, None
-        for content, batches, start in _framed(log, position):
-            sound = batches.is_valid(content)
-            count = len(batches) if sound.all() else int(np.argmin(sound))
-            run = batches[:count]
-            right = run[~wrong_in([run], content, None)] if count else run
-            if len(right):
-                yield Batches(right.position + start, right.header)
-            if count < len(batches):
-                behind = start + int(batches.end[count])
-                bad = behind if _is_sound_at(log, behind) else None
-                break
-
-
-def _is_sound_at(log: StoredFile, position: int) -> bool:
-    """Whether a sound batch begins at a position."""
-    for content, batches, _ in _framed(log, position):
-        return bool(batches[:1].is_valid(content)[0])
-    return False
+    was_sound = True
+    for content, batches, start in _framed(log, position):
+        sound = batches.is_valid(content)
+        led_nowhere = ~(sound | np.concatenate(([was_sound], sound[:-1])))
+        count = int(np.argmax(led_nowhere)) if led_nowhere.any() else len(batches)
+        known = batches[:count][sound[:count]]
+        right = known[~wrong_in([known], content, None)]
+        if len(right):
+            yield Batches(right.position + start, right.header)
+        if count < len(batches):
+            return
+        was_sound = bool(sound[-1])
 
 
 def framed(log: StoredFile, position: int) -> Iterator[Batches]:

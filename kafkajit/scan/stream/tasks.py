@@ -152,10 +152,12 @@ def _report_loss(split: Split, first: int, last: int, options: StreamOptions) ->
 def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
     """The split with its file open, or the same offsets in the files that have its place now."""
     held = split.file.held() if isinstance(split.file, LiveFile) else split.file
-    with suppress(FileNotFoundError, EOFError):  # an object is gone or shorter
-        if held is not None and _stands_in(held, split):
-            yield split._replace(file=held)
-            return
+    is_there = False
+    with suppress(FileNotFoundError):  # an object is gone
+        is_there = held is not None and _stands_in(held, split)
+    if held is not None and is_there:
+        yield split._replace(file=held)
+        return
     for _ in range(_ATTEMPTS):
         try:
             found = _again(split, options)
