@@ -15,6 +15,7 @@ from kafkajit.storage.source import Int64s
 # The smallest hashes that are kept. Up to this number of keys the count is exact; above, its
 # standard error is 1 / sqrt(16384), 0.8 %.
 _KEPT = 1 << 14
+# How often hashes come before they are merged into those.
 _MOST_LATER = 100
 # Keys that are counted one by one; when there are twice as many, the rarer half is forgotten.
 _COUNTED = 1 << 16
