@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from partitions import data, log_name, transactional
@@ -18,8 +19,9 @@ from streaming import Query, append, finish, started
 
 import kafkajit.testing as kt
 from kafkajit.errors import CorruptRecordError, LeftOutError, OffsetOutOfRangeError
-from kafkajit.scan.stream import listing
+from kafkajit.scan.stream import listing, tasks
 from kafkajit.scan.stream.folders import Folders
+from kafkajit.scan.stream.followed import Followed
 from kafkajit.storage.live_file import LiveFile
 
 
@@ -60,6 +62,23 @@ def test_a_segment_that_grows_in_a_folder_that_rests_is_read_whole(
     assert query.offsets() == list(range(10, 20))
     append(folder, data(20, 80))
     assert query.offsets() == [*range(20, 105)]
+
+
+def test_a_plan_ends_where_its_own_list_of_a_growing_segment_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The segment grows again between the second list and the look for gaps."""
+    folder = tmp_path / "orders-0"
+    append(folder, data(100, 5), 100)
+    append(folder, data(0, 10))
+    finish(folder)
+    query = started(tmp_path)
+    monkeypatch.setattr(Followed, "again", lambda *_, **__: True)
+    assert query.offsets() == list(range(10))
+    append(folder, data(10, 90))
+    assert query.offsets() == []
+    monkeypatch.undo()
+    assert query.offsets() == list(range(10, 105))
 
 
 # A plan of an earlier process
@@ -353,3 +372,41 @@ def test_a_log_that_a_cleaner_renames_behind_the_list_is_waited_for(
 
     monkeypatch.setattr(listing, "live_files", swapping)
     assert started(tmp_path).offsets() == list(range(105))
+
+
+def test_a_log_that_is_renamed_behind_the_last_of_several_lists_is_being_swapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 50))
+    append(folder, data(50, 50), 50)
+    looked = listing.live_files
+    monkeypatch.setattr(listing, "whole_listing", lambda _, look: look())
+    assert not listing.list_folder(str(folder)).is_swapping
+
+    def renaming(paths: Iterable[str]) -> Iterator[LiveFile]:
+        given = list(paths)
+        (folder / log_name(0)).unlink(missing_ok=True)
+        return looked(given)
+
+    monkeypatch.setattr(listing, "live_files", renaming)
+    assert listing.list_folder(str(folder)).is_swapping
+
+
+def test_an_object_that_is_replaced_while_it_is_read_ends_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 5) + data(5, 5))
+    query = started(far_away(monkeypatch, tmp_path))
+    assert query.plan()
+    read = tasks.read_task
+
+    def replacing(*arguments: Any) -> Iterator[Any]:
+        yield from read(*arguments)
+        (folder / log_name(0)).unlink()
+        append(folder, kt.batch([kt.Record(value=b"other")] * 13))
+
+    monkeypatch.setattr(tasks, "read_task", replacing)
+    with pytest.raises(OffsetOutOfRangeError, match="truncated or replaced meanwhile"):
+        query.read()
