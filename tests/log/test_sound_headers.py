@@ -38,3 +38,4 @@ def test_they_end_where_the_length_of_a_damaged_batch_leads_to_no_sound_one(
     monkeypatch.setattr(positions, "_WINDOW", window)
     content = data(0) + damaged(data(2)) + damaged(data(4)) + data(6)
     assert bases(tmp_path / "log", content) == [0]
+    assert bases(tmp_path / "log", damaged(data(2)) + damaged(data(4)) + data(6)) == []
