@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from kafkajit.errors import Failed, KafkaJitError
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
 from kafkajit.log.live_segments import as_now, listed_again
@@ -274,26 +275,33 @@ def _has_holes(segments: Sequence[Segment], *, is_followed: bool = False) -> boo
     """Whether offsets are missing between or in the batches of any segment.
 
     Those before the last batch do not count unless another one follows: its base offset may be
-    wrong.
+    wrong. Damaged batches do not count, nor do the offsets that they had.
     """
-    from kafkajit.records.batches import lacks_records  # it loads kernels
+    from kafkajit.records.batches import lacking_records  # it loads kernels
     from kafkajit.walk.damage import DROPMALFORMED
     from kafkajit.walk.walk import Walk
 
     end = next((one for one in reversed(segments) if one.log.size and not is_followed), None)
     for segment in segments:
-        behind: int | None = None
-        is_behind_hole = False  # the last batch so far
+        behind, end_position = MAX_INT64, 0
+        is_behind_hole = is_sound = False  # the last batch so far
         try:
-            for batches in Walk(segment.log.open(), mode=DROPMALFORMED).framed():
+            source = segment.log.open()
+            for batches in Walk(source, mode=DROPMALFORMED).framed():
                 firsts, behinds = batches.field("baseOffset"), batches.last_offset + 1
-                starts = np.append(firsts[0] if behind is None else behind, behinds[:-1])
-                are_behind = firsts > starts
-                if is_behind_hole or are_behind[:-1].any() or lacks_records(batches):
+                are_behind = firsts > np.append(behind, behinds[:-1])
+                are_behind &= batches.position == np.append(end_position, batches.end[:-1])
+                are_cleaned = lacking_records(batches) | batches.has_delete_horizon
+                judged = are_behind | are_cleaned
+                judged[:-1] |= are_behind[1:]
+                judged[-1] = True
+                sound = judged.copy()
+                sound[judged] = batches[judged].is_valid(source.content)
+                are_behind &= sound & np.append(is_sound, sound[:-1])
+                if is_behind_hole or are_behind[:-1].any() or (are_cleaned & sound).any():
                     return True
-                if batches.has_delete_horizon.any():
-                    return True
-                is_behind_hole, behind = bool(are_behind[-1]), int(behinds[-1])
+                is_behind_hole, is_sound = bool(are_behind[-1]), bool(sound[-1])
+                behind, end_position = int(behinds[-1]), int(batches.end[-1])
                 if not segment.log.is_local and batches.end[-1] >= _LOOKED_AT:
                     break
         except (OSError, EOFError, KafkaJitError):

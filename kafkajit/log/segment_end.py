@@ -157,12 +157,19 @@ def begins_with_hole(segment: Segment) -> bool:
                 header = _Header(*np.frombuffer(found, BATCH_HEADER).item())
                 if not header.is_plausible:
                     return False
-                if header.records <= header.last_offset_delta:
-                    return True
                 is_behind_hole = behind is not None and header.base_offset > behind
+                if header.records <= header.last_offset_delta or is_behind_hole:
+                    # A wrong bit must not look like the work of a cleaner. No checksum covers a
+                    # base offset: the next batch has to follow it.
+                    content = read_at(file.fileno(), header.size, position)[ATTRIBUTES_OFFSET:]
+                    if crc32c(content) != header.crc:
+                        return False
+                    if header.records <= header.last_offset_delta:
+                        return True
+                    following = read_at(file.fileno(), 8, position + header.size)
+                    if int.from_bytes(following, "big") > header.last_offset:
+                        return True
                 position, behind = position + header.size, header.last_offset + 1
-                if is_behind_hole and position < segment.log.size:
-                    return True
     except OSError:
         pass  # the other way reports it
     return False

@@ -177,11 +177,16 @@ class Batches:
         return computed
 
 
-def lacks_records(batches: Batches) -> bool:
-    """Whether a batch has fewer records than offsets: compaction has removed the others."""
+def lacking_records(batches: Batches) -> Mask:
+    """The batches with fewer records than offsets: compaction has removed the others."""
     header = batches.header
-    is_short = header["recordsCount"].astype(np.int64) <= header["lastOffsetDelta"]
-    return bool((is_short & ~batches.is_message).any())
+    is_short: Mask = header["recordsCount"].astype(np.int64) <= header["lastOffsetDelta"]
+    return is_short & ~batches.is_message
+
+
+def lacks_records(batches: Batches) -> bool:
+    """Whether a batch has fewer records than offsets."""
+    return bool(lacking_records(batches).any())
 
 
 class SingleMessages(Batches):

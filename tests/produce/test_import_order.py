@@ -162,6 +162,12 @@ def test_the_files_own_key_and_value_are_named_if_other_columns_are_chosen(tmp_p
     assert str(plan).splitlines()[1:] == ["columns that are not imported: key, value"]
     plan = kafkajit.import_files(tmp_path / "a.csv", tmp_path / "logs", key_column="id", **options)
     assert str(plan).splitlines()[1:] == ["columns that are not imported: key, payload"]
+    for names in ({"key_column": "id"}, {"value_column": "payload"}):
+        plan = kafkajit.import_files(
+            tmp_path / "a.csv", tmp_path / "logs", ignore_columns=["*d"], **names, **options
+        )
+        with pytest.raises(ValueError, match="is named, and is to be ignored as well"):
+            plan.apply()
     ignored = kafkajit.import_files(
         tmp_path / "a.csv", tmp_path / "logs", ignore_columns=["pay*", "id"], **options
     )
@@ -319,3 +325,10 @@ def test_columns_in_the_path_are_ignored_too(names: str | list[str], tmp_path: P
     (made,) = (tmp_path / "logs").glob("t-*")  # the one of the key
     assert len(kafkajit.read_records(made / f"{0:020}.log")) == 4
     assert ("date" in plan.left_out.columns) == ("date" not in names)
+
+
+def test_a_foreign_column_with_the_name_of_an_export_s_errors_is_named(tmp_path: Path) -> None:
+    csv(tmp_path / "a.csv", ("k", "p", "why"), names="key,payload,valueError")
+    options = {"topic": "t", "partitions": 1, "value_column": "payload"}
+    plan = kafkajit.import_files(tmp_path / "a.csv", tmp_path / "logs", **options)
+    assert str(plan).splitlines()[1:] == ["columns that are not imported: valueError"]

@@ -27,6 +27,7 @@ from kafkajit.produce.inputs.rows import (
     JsonCells,
     Rows,
     refuse,
+    separator_hint,
 )
 from kafkajit.produce.inputs.times import times
 from kafkajit.produce.options import ProduceOptions
@@ -88,7 +89,7 @@ class InputColumns:
     def wanted(self) -> list[str]:
         """The names of columns that are read if they are there."""
         names = [source for name in RECORD_COLUMNS for source in self._sources(name)]
-        names += [CORRUPTION, *_ERRORS.values()]
+        names += [CORRUPTION, *(error for name, error in _ERRORS.items() if name in names)]
         return [name for name in dict.fromkeys(names) if not self._is_ignored(name)]
 
     def columns_in(self, names: Collection[str]) -> set[str]:
@@ -98,6 +99,9 @@ class InputColumns:
     def check(self, rows: Rows) -> None:
         """Raise unless the columns are there that have been named, and one of values."""
         named = {self.key, self.timestamp} - {"key", "timestamp"}
+        for name in sorted({self.key, self.value, self.timestamp} - {"key", "value", "timestamp"}):
+            if self._is_ignored(name):
+                raise BadInputError(f"the column {name!r} is named, and is to be ignored as well")
         for name, sources in [
             ("value", self._sources("value")),
             *((name, [name]) for name in named),
@@ -106,13 +110,14 @@ class InputColumns:
                 there = ", ".join(rows.names) or "none"
                 raise BadInputError(
                     f"there is no column {sources[-1] if name == 'value' else name!r}: name it; "
-                    f"there are {there:.400}{_hint(rows.names)}"
+                    f"there are {there:.400}{separator_hint(rows.names)}"
                 )
 
     def not_imported(self, names: Collection[str]) -> list[str]:
         """The columns of a file that are not imported, whatever they have."""
         used = {source for name in self._kept for source in self._found(name, names)}
-        used |= {CORRUPTION, *_ERRORS.values(), *_LOST}
+        used |= {CORRUPTION, *_LOST}
+        used |= {error for name, error in _ERRORS.items() if name in self._sources(name)}
         if "offset" in names:
             used |= {"offset", *_OF_PLACE}
         return [name for name in names if name not in used and not self._is_ignored(name)]
@@ -200,17 +205,6 @@ class InputColumns:
                 if column is not None and _has_other(column, nothing):
                     lost.append(source)
         return lost
-
-
-def _hint(names: Collection[str]) -> str:
-    """A remedy if the names look like those of a file that has no commas."""
-    (first, *others) = [*names] or [""]
-    if first.startswith("sep="):
-        return "; remove the first line, which is for Excel alone"
-    for sign, words in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
-        if not others and sign in first:
-            return f"; the file has {words} between its fields: write it with commas"
-    return ""
 
 
 @contextmanager

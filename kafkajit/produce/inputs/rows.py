@@ -98,3 +98,14 @@ def in_file(path: str, rows: Rows | None = None) -> Iterator[None]:
             place = rows.place(error.row)
         where = path if place is None else f"{path}, {place}"
         raise ValueError(f"{where}: {printable(error.words)}") from None
+
+
+def separator_hint(names: Collection[str]) -> str:
+    """A remedy if the names look like those of a file that has no commas."""
+    (first, *others) = [*names] or [""]
+    if first.startswith("sep="):
+        return "; remove the first line, which is for Excel alone"
+    for sign, words in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
+        if not others and sign in first:
+            return f"; the file has {words} between its fields: write it with commas"
+    return ""

@@ -82,7 +82,7 @@ def rows_of(
     if unsure is not None and given.offsets.last >= unsure.end_offset:
         given = replace(given, offsets=given.offsets & Range(MIN_INT64, unsure.end_offset - 1))
     gaps = gaps_between(log.segments)
-    given, late = _before_come(gaps.come, given, log, passed)
+    given, late = _before_come(gaps.come, given, log, passed, reading)
     splits = _splits(log, given, reading)
     new = given.offsets & Range(MIN_INT64 if begin is None else begin)
     for text in losses(
@@ -155,24 +155,34 @@ def rows_of(
 
 
 def _before_come(
-    come: Sequence[Range], given: Selection, log: PartitionLog, passed: Passed
+    come: Sequence[Range],
+    given: Selection,
+    log: PartitionLog,
+    passed: Passed,
+    reading: ScanOptions,
 ) -> tuple[Selection, str | None]:
     """The wanted records before offsets whose segment came too late, and a line that says so.
 
     If the segments are named one by one, these offsets were not asked for, and a later run of
     others has to tell what this one lacked.
     """
-    new = given.offsets & Range(MIN_INT64 if passed.next_offset is None else passed.next_offset)
+    begin = passed.next_offset
+    new = given.offsets & Range(MIN_INT64 if begin is None else begin)
+    depth = log.segments[0].log.path.count("/")
+    if any(absolute(path).count("/") == depth for path in log.options.scan.paths):
+        passed.missing += [one & new for one in come if one & new]
+        return given, None
+    if reading.starting_timestamp is not None and begin is None:
+        new = Range(last=new.last)  # the first record with the timestamp may be among these
     wanted = [one & new for one in come if one & new]
     if not wanted:
         return given, None
-    depth = log.segments[0].log.path.count("/")
-    if any(absolute(path).count("/") == depth for path in log.options.scan.paths):
-        passed.missing += wanted
-        return given, None
-    before = Range(MIN_INT64, wanted[0].first - 1)
+    first = wanted[0].first
+    # Markers behind them do not decide about the records before them.
+    before = replace(log, segments=[one for one in log.segments if one.base_offset < first])
+    given = _given(before, reading, begin)
     text = f"{come_text(wanted[0])}: they and what is behind them are left to a later run"
-    return replace(given, offsets=given.offsets & before), text
+    return replace(given, offsets=given.offsets & Range(last=first - 1)), text
 
 
 def _early(log: PartitionLog, passed: Passed, reading: ScanOptions) -> Range:

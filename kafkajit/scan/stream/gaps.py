@@ -13,6 +13,7 @@ from itertools import pairwise
 from kafkajit.format.ranges import Range
 from kafkajit.log.live_segments import has_grown, listed_again
 from kafkajit.log.missing_offsets import Missing
+from kafkajit.log.resumption import has_any
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_end import unfinished
 from kafkajit.log.segment_gaps import gaps_between
@@ -73,6 +74,33 @@ class Gaps:
         )
         grown = (one.behind for one in others if not self.is_last_look or _grows(one.segment))
         return self._before(next(grown, end), first, end, folder)
+
+    def next(self, place: Place, partition: Partition, first: int) -> int:
+        """The first offset from this one on that is missing and may come, or the log's end."""
+        self.have_come.discard(place)
+        end = partition.end_offset
+        segments = _segments(partition, first, end)
+        late = list(unfinished(segments, time.time_ns() - COPIED_NS))
+        missing, come = self._between(place, partition, segments, Range(first, end - 1))
+        if come or any(has_grown(one.segment.log) for one in late):
+            self.have_come.add(place)
+        is_strict = self._options.fail_on_data_loss
+        gaps = [gap.first for gap in missing if is_strict or self._may_come(place, gap, segments)]
+        gaps += [one.first for one in come]
+        gaps += [one.behind for one in late if one.is_torn or not self.is_last_look]
+        return min([end, *(gap for gap in gaps if gap >= first)])
+
+    def right_before(self, partition: Partition, offset: int) -> int | None:
+        """The first of missing offsets behind which no record comes before this offset."""
+        segments = _segments(partition, partition.start_offset, offset)
+        if len(segments) < 2:
+            return None
+        missing, come = gaps_between(segments)
+        for gap in sorted([*come, *(Range(one.first, one.last) for one in missing)], reverse=True):
+            between = Range(gap.last + 1, offset - 1)
+            if gap.last < offset and not (between and has_any(segments, between)):
+                return max(gap.first, partition.start_offset)
+        return None
 
     def _before(self, finished: int, first: int, end: int, folder: str) -> int:
         """The end, or the one of a segment that is not complete."""

@@ -22,7 +22,7 @@ from kafkajit.log.footing import Footing
 from kafkajit.log.missing_segments import missing_around
 from kafkajit.log.overlap_losses import lost_offsets
 from kafkajit.places.named import Place, nothing_of
-from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
+from kafkajit.scan.options import EARLIEST, LATEST
 from kafkajit.scan.plan import Split, times_in
 from kafkajit.scan.stream.behind import behind_from, metrics
 from kafkajit.scan.stream.folders import places_of
@@ -34,8 +34,8 @@ from kafkajit.scan.stream.offsets import OffsetsParser, StreamOffsets, planned_f
 from kafkajit.scan.stream.options import Limits, StreamOptions
 from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.reports import Reports
+from kafkajit.scan.stream.stable_ends import StableEnds
 from kafkajit.scan.stream.tasks import OffsetRange, plan_tasks
-from kafkajit.scan.stream.transactions import Transactions
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import PERMISSIVE
 
@@ -56,10 +56,10 @@ class LogStream:
         self._followed = Followed(options, self._reports)
         self._parted: set[Place] = set()  # go on in another log, or at another place of one
         self._short: set[Place] = set()  # end before what was read of them
-        self._transactions: dict[Place, Transactions] = {}
         self._histories = Histories()
         self._offsets = OffsetsParser()
         self._gaps = Gaps(options, self._reports)
+        self._stable_ends = StableEnds(options, self._gaps)
         self._initial: StreamOffsets | None = None
         self._newest: StreamOffsets = {}  # the end of the newest micro-batch
         self._is_new = False
@@ -152,11 +152,8 @@ class LogStream:
 
     def newest_offsets(self) -> StreamOffsets:
         """The offsets up to which all partitions may be read now."""
-        return self._followed.looked(
-            lambda: to_json(
-                {place: self._end(place, it.end_offset) for place, it in self._followed.now.items()}
-            )
-        )
+        now, newest = self._followed.now, self._stable_ends.newest
+        return self._followed.looked(lambda: to_json({at: newest(at, now[at]) for at in now}))
 
     def unsound_tails(self) -> Iterator[tuple[str, StoredFile, int]]:
         """The partitions whose last log does not end in a sound batch, and where that begins."""
@@ -215,8 +212,7 @@ class LogStream:
     def commit(self, end: StreamOffsets) -> None:
         """Forget what was needed only for records before these offsets."""
         for place, offset in self._offsets.parsed(end).ends.items():
-            if place in self._transactions:
-                self._transactions[place].forget(offset)
+            self._stable_ends.forget(place, offset)
 
     def _range(
         self,
@@ -230,10 +226,7 @@ class LogStream:
         found = self._unread(place, first, stood_on, behind, stands_on)
         if found is None or found.first >= min(found.end, behind):
             return []
-        transactions = None
-        if self._options.scan.isolation_level == READ_COMMITTED:
-            self._end(place, found.first)
-            transactions = self._transactions[place]
+        transactions = self._stable_ends.transactions(place, found.partition, found.first, behind)
         end = min(found.end, behind)
         footing = (stands_on if end == behind else None) or found.partition.footing(end)
         return [OffsetRange(found.partition, found.first, end, transactions, footing)]
@@ -274,11 +267,14 @@ class LogStream:
         timestamp = self._options.scan.starting_timestamp
         if timestamp is not None:
             at = times_in(partition.segments, self._options.scan).start(timestamp)
+            missing = self._gaps.right_before(partition, partition.end_offset if at is None else at)
+            if missing is not None:  # they may have the timestamp, too
+                return missing
             offset = LATEST if at is None else at
         if offset == EARLIEST:
             return partition.start_offset
         if offset == LATEST:
-            return self._end(place, partition.end_offset)
+            return self._stable_ends.newest(place, partition)
         if offset > partition.end_offset:
             end = partition.end_offset
             what = f"startingOffsets has offset {offset} of {place}, but its log ends at {end}"
@@ -287,21 +283,6 @@ class LogStream:
             return end
         damaged = damage_at(partition.segments, offset)
         return offset if damaged is None else max(damaged, partition.start_offset)
-
-    def _end(self, place: Place, first: int) -> int:
-        """The offset up to which a partition may be read now, from an offset on."""
-        partition = self._followed.now[place]
-        if self._options.scan.isolation_level != READ_COMMITTED:
-            return partition.end_offset
-        known = self._transactions.get(place)
-        if known is None or not known.serves(partition, first):
-            known = self._transactions[place] = Transactions(partition, first, self._options)
-        stable = known.stable_end()
-        if stable < first and partition.end_offset == first:
-            # Transactions from the last stable offset on may have been aborted before `first`.
-            self._transactions[place] = Transactions(partition, stable, self._options)
-            self._transactions[place].stable_end()
-        return stable
 
     def _unread(
         self,
@@ -345,7 +326,9 @@ class LogStream:
         if first < partition.start_offset:
             self._reports.expired(place, first, partition)
             first = partition.start_offset
-        end = self._end(place, first)
+        end = self._stable_ends.of(place, partition, first, behind)
+        if behind is None and self._is_listed_anew(place, partition, first):
+            end = self._stable_ends.of(place, partition, first)
         if self._target is not None and behind is None:
             end = min(end, self._target.get(place, first))
         asked = Range(first, (end if behind is None else min(end, behind)) - 1)
@@ -372,9 +355,14 @@ class LogStream:
 
     def _end_before_gaps(self, place: Place, partition: Partition, first: int, end: int) -> int:
         found = self._gaps.end_before(place, partition, first, end)
-        if place not in self._gaps.have_come or not self._followed.again(partition, reached=first):
+        if not self._is_listed_anew(place, partition, first):
             return found
         return self._gaps.end_before(place, partition, first, end)
+
+    def _is_listed_anew(self, place: Place, partition: Partition, first: int) -> bool:
+        """List a partition again if its folder has segments that its listing lacks."""
+        has_come = place in self._gaps.have_come
+        return has_come and self._followed.again(partition, reached=first)
 
     def _partings(
         self,

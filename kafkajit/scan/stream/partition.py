@@ -101,6 +101,9 @@ class Partition:
             return
         now = time.time_ns()
         known = self._believed
+        if self.segments and _has_replaced(self.listing, listing):
+            self.generation = object()
+            self._boundaries.clear()
         log = last.log.kept_open() if isinstance(last.log, LiveFile) else last.log
         if self._last is not None and self._has_rolled(listing, self._last, known):
             if known.last is not None:
@@ -310,3 +313,12 @@ def _has(log: StoredFile, before: StoredFile, known: Believed) -> bool:
     if isinstance(log, LiveFile) and isinstance(before, LiveFile) and log.inode != before.inode:
         return False
     return known.is_in(log)
+
+
+def _has_replaced(before: Listing, now: Listing) -> bool:
+    """Whether a segment that others follow is another file than it was, or has changed.
+
+    A cleaner has compacted it, or somebody copies another log over this one.
+    """
+    files = {one.log.path: one.log for one in before.segments[:-1]}
+    return any(files.get(one.log.path, one.log) != one.log for one in now.segments[:-1])

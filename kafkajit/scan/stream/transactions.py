@@ -51,9 +51,13 @@ class Transactions:
         # Transactions that were truncated away must not decide about what was written since.
         return partition.generation is self._generation and self._since <= first
 
-    def stable_end(self) -> int:
-        """The last stable offset, once the log has been read to its end."""
-        end = self._partition.end_offset
+    @property
+    def since(self) -> int:
+        """The offset from which on they are known."""
+        return self._since
+
+    def stable_end(self, end: int) -> int:
+        """The last stable offset, once the log has been read up to an end."""
         if self._read == end and self._stable is not None:
             return self._stable
         found = [self._open]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from exporting import records_in
-from partitions import data, log_name
+from partitions import data, log_name, marker, transactional
 
 import kafkajit
 from kafkajit.cli import main
@@ -155,3 +155,54 @@ def test_gaps_are_those_of_the_segments_that_were_listed(tmp_path: Path) -> None
     assert gaps.come == [(10, 14)]
     put(folder, {5: data(5, 5), 15: data(15, 5)})
     assert gaps_between(listed) == segment_gaps.Gaps([], [(5, 19)])
+
+
+def test_markers_behind_a_late_segment_do_not_decide_about_what_is_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "logs" / "orders-0"
+    put(folder, {0: transactional(0, 1) + data(2, 3), 10: marker(10, 1, 0) + data(11, 4)})
+
+    def look(*given: Any) -> Any:
+        put(folder, {5: marker(5, 1, 1) + transactional(6, 1, 2) + transactional(8, 1, 4)})
+        return gaps_between(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafkajit.scan.export.partition_rows.gaps_between", look)
+        first = kafkajit.export(
+            folder.parent, tmp_path / "out", to="parquet", isolation_level="read_committed"
+        )
+        assert first.lost
+    second = kafkajit.export(
+        folder.parent, tmp_path / "out", to="parquet", isolation_level="read_committed"
+    )
+    assert not second.lost
+    assert offsets_in(tmp_path / "out", tmp_path) == [*range(5), *range(11, 15)]
+
+
+def test_a_late_segment_may_have_the_timestamp_at_which_an_export_starts(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(*given: Any) -> Any:
+        put(logs / "orders-0", LATE)
+        return gaps_between(*given)
+
+    options = {"to": "parquet", "starting_timestamp": 1_700_000_000_000 + 1000 * 5}
+    with monkeypatch.context() as patch:
+        patch.setattr("kafkajit.scan.export.partition_rows.gaps_between", look)
+        first = kafkajit.export(logs, tmp_path / "out", **options)
+        assert "offsets 5 to 9 are in a segment that has come since" in "".join(first.lost)
+    assert not kafkajit.export(logs, tmp_path / "out", **options).lost
+    assert offsets_in(tmp_path / "out", tmp_path) == [offset for offset in ALL if offset >= 5]
+
+
+@pytest.mark.parametrize(("field", "size"), [("recordsCount", 57), ("lastOffsetDelta", 23)])
+def test_a_flipped_bit_is_no_evidence_that_a_log_was_compacted(
+    field: str, size: int, logs: Path
+) -> None:
+    batch = bytearray(data(0, 3))
+    batch[size + 3] ^= 1
+    assert batch[size + 3] == {"recordsCount": 2, "lastOffsetDelta": 3}[field]
+    put(logs / "orders-0", {0: bytes(batch) + data(3, 2)})
+    listed = Log(logs / "orders-0").segments
+    assert [(gap.first, gap.last) for gap in gaps_between(listed).missing] == [(5, 9)]

@@ -1,0 +1,74 @@
+"""The ends of what a stream may read of partitions: with read_committed, open transactions.
+
+A marker decides about all records of its producer before it, up to an earlier marker. One that is
+still to come, in a segment that a copy lacks, decides about those before the missing offsets. So
+markers behind such offsets are not read.
+"""
+
+from __future__ import annotations
+
+from kafkajit.places.named import Place
+from kafkajit.scan.options import READ_COMMITTED
+from kafkajit.scan.stream.gaps import Gaps
+from kafkajit.scan.stream.options import StreamOptions
+from kafkajit.scan.stream.partition import Partition
+from kafkajit.scan.stream.transactions import Transactions
+
+
+class StableEnds:
+    """The offsets up to which partitions may be read, and the transactions that decide it."""
+
+    def __init__(self, options: StreamOptions, gaps: Gaps) -> None:
+        self._options = options
+        self._gaps = gaps
+        self._is_committed = options.scan.isolation_level == READ_COMMITTED
+        self._known: dict[Place, Transactions] = {}
+
+    def of(self, place: Place, partition: Partition, first: int, planned: int | None = None) -> int:
+        """The offset up to which a partition may be read now, from an offset on.
+
+        Args:
+            place: of the partition.
+            partition: as it is now.
+            first: the first offset to read.
+            planned: the end of the offsets, if they have been planned: if some of them are missing
+                now, the others are read all the same.
+        """
+        if not self._is_committed:
+            return partition.end_offset
+        known = self._known.get(place)
+        if known is None or not known.serves(partition, first):
+            known = self._known[place] = Transactions(partition, first, self._options)
+        end = self._gaps.next(place, partition, known.since)
+        if end < max(first, planned or 0):
+            end = partition.end_offset
+        stable = known.stable_end(end)
+        if stable < first and partition.end_offset == first:
+            # Transactions from the last stable offset on may have been aborted before `first`.
+            self._known[place] = Transactions(partition, stable, self._options)
+            self._known[place].stable_end(end)
+        return stable
+
+    def newest(self, place: Place, partition: Partition) -> int:
+        """The offset up to which a partition may be read, if no more of its segments come."""
+        end = partition.end_offset
+        if (
+            not self._is_committed
+            or self._gaps.next(place, partition, partition.start_offset) >= end
+        ):
+            return self.of(place, partition, end)
+        return Transactions(partition, end, self._options).stable_end(end)
+
+    def transactions(
+        self, place: Place, partition: Partition, first: int, planned: int
+    ) -> Transactions | None:
+        """The transactions that decide about planned records, if they matter."""
+        if not self._is_committed:
+            return None
+        self.of(place, partition, first, planned)
+        return self._known[place]
+
+    def forget(self, place: Place, before: int) -> None:
+        """Forget what was needed only for records before an offset."""
+        if place in self._known:
+            self._known[place].forget(before)
