@@ -23,6 +23,7 @@ from kafkajit.format.layout import (
     ATTRIBUTES_OFFSET,
     BATCH_HEADER,
     COMPRESSION_CODEC_MASK,
+    CONTROL_MASK,
     KNOWN_ATTRIBUTES,
     LOG_OVERHEAD,
     MAGIC_V2,
@@ -204,7 +205,8 @@ def _read_end(file: int, start: int, size: int) -> End | None:
             if crc32c(content) != header.crc:
                 return None
         position, last = behind, header.last_offset
-        latest = max(latest, header.max_timestamp)
+        if not header.attributes & CONTROL_MASK:  # a marker's time is not that of a record
+            latest = max(latest, header.max_timestamp)
         codecs.add(header.attributes & COMPRESSION_CODEC_MASK)
         if position == size:
             names = frozenset(map(codec_name, codecs))
@@ -231,7 +233,7 @@ def walked_end(segment: Segment) -> End:
                 continue
             if not len(part):
                 continue
-            latest = int(part.field("maxTimestamp").max())
+            latest = int(part.field("maxTimestamp")[~part.is_control].max(initial=-1))
             found = End(
                 int(part.last_offset.max()),
                 max(latest, found.timestamp or latest) if latest >= 0 else found.timestamp,

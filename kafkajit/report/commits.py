@@ -31,13 +31,9 @@ def _newest(paths: Sequence[str], keys: PrivateKeys, runner: Runner) -> Newest |
         tasks, options = plan_commits(paths, keys)
     except (OSError, EOFError, KafkaJitError) as error:
         return Unread.of(error)
-    newest: Newest = {}
+    newest = Newest()
     for piece in runner.run(ReadCommits(task, options) for task in tasks):
         if isinstance(piece, Unread):
             return piece
-        for key, value in piece.items():
-            if value is None:
-                newest.pop(key, None)
-            else:
-                newest[key] = value
+        newest.follow(piece)
     return newest

@@ -106,9 +106,10 @@ class Folder:
 
     def start_offset(self, partition: list[Segment]) -> int:
         """The partition's offset in log-start-offset-checkpoint; 0 without one."""
-        first = partition[0]
-        starts = self.start_offsets.get(_root_of(first.log.folder, first), {})
-        return max(0, starts.get((first.path.topic, first.path.partition), 0))
+        path = partition[0].path
+        roots = {_root_of(one.log.folder, one) for one in partition if _is_of_broker(one)}
+        starts = (self.start_offsets.get(root, {}) for root in roots)
+        return max([0, *(known.get((path.topic, path.partition), 0) for known in starts)])
 
     def problems(self) -> Iterator[Leftover]:
         """The leftovers, largest first."""
@@ -158,8 +159,14 @@ def look_at(
     ]
     _look_beside(found, wanted)
     for partition in partitions:
-        _read_start_offsets(found, partition[0])
+        for one in {one.log.folder: one for one in partition if _is_of_broker(one)}.values():
+            _read_start_offsets(found, one)
     return found
+
+
+def _is_of_broker(segment: Segment) -> bool:
+    """Whether a segment lies in a broker's folder, not in tiered storage."""
+    return not isinstance(segment.log, TieredFile)
 
 
 def _root_of(folder: str, segment: Segment) -> str:
@@ -197,7 +204,7 @@ def _look_beside(found: Folder, wanted: set[str]) -> None:
 def _read_start_offsets(found: Folder, segment: Segment) -> None:
     """Read the checkpoint beside a partition's folder, once for all folders there."""
     root = _root_of(segment.log.folder, segment)
-    if root in found.start_offsets or isinstance(segment.log, TieredFile):
+    if root in found.start_offsets:
         return
     found.start_offsets[root] = {}
     try:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
-from kafkajit.scan.options import READ_COMMITTED, ScanOptions
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import Task, plan_tasks, read_task
 from kafkajit.schema import record_schema
@@ -25,8 +25,64 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _COMMITS = ("0", "1")
 _CLASSIC_GROUP, _CONSUMER_GROUP, _MEMBER = "2", "3", "5"
 
-# Keys of records with their newest values.
-Newest = dict[bytes, bytes | None]
+_COMMIT_MARKER = "COMMIT"
+_SCHEMA = record_schema(
+    ["partition", "offset", "key", "value", "producerId", "isTransactional", "controlType"]
+)
+
+# The offset of a key's newest record, and its value: None if that is a tombstone.
+_Newest = tuple[int, bytes | None]
+
+
+class Newest:
+    """The newest values of keys, in stretches of logs that follow each other.
+
+    A value that was written in a transaction counts once a marker has committed that. So the others
+    do not wait for a transaction that is open.
+    """
+
+    def __init__(self) -> None:
+        self.decided: dict[bytes, _Newest] = {}
+        # By partition and producer: what was written since its last marker, and before its first
+        # one, which may end a transaction of the stretch before; whether that one commits.
+        self._open: dict[tuple[int, int], dict[bytes, _Newest]] = {}
+        self._ended: dict[tuple[int, int], tuple[dict[bytes, _Newest], bool]] = {}
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add records that follow."""
+        columns = (rows[name].to_pylist() for name in _SCHEMA.names)
+        for partition, offset, key, value, producer, in_transaction, marker in zip(
+            *columns, strict=True
+        ):
+            if marker is not None:
+                self._end((partition, producer), commits=marker == _COMMIT_MARKER)
+            elif key is not None and in_transaction:
+                self._open.setdefault((partition, producer), {})[key] = offset, value
+            elif key is not None:
+                self.decided[key] = offset, value
+
+    def follow(self, stretch: Newest) -> None:
+        """Add the stretch that follows, and drop the tombstones, which nothing needs any more."""
+        for writer, (found, commits) in stretch._ended.items():
+            self._open.setdefault(writer, {}).update(found)
+            self._end(writer, commits=commits)
+        self._take(stretch.decided)
+        for writer, found in stretch._open.items():
+            self._open.setdefault(writer, {}).update(found)
+        for key in [key for key, (_, value) in self.decided.items() if value is None]:
+            del self.decided[key]
+
+    def _end(self, writer: tuple[int, int], *, commits: bool) -> None:
+        found = self._open.pop(writer, {})
+        if writer not in self._ended:
+            self._ended[writer] = found, commits
+        if commits:
+            self._take(found)
+
+    def _take(self, found: Mapping[bytes, _Newest]) -> None:
+        for key, newest in found.items():
+            if key not in self.decided or self.decided[key][0] < newest[0]:
+                self.decided[key] = newest
 
 
 class Commit(NamedTuple):
@@ -41,7 +97,7 @@ class Commit(NamedTuple):
 
     def document(self, end_offset: int | None) -> dict[str, Any]:
         """The entry in the document."""
-        lag = None if end_offset is None else max(0, end_offset - self.offset)
+        lag = None if end_offset is None else end_offset - self.offset
         return {
             "group": self.group,
             "topic": self.topic,
@@ -58,29 +114,23 @@ def plan_commits(
     paths: Iterable[str], keys: PrivateKeys = NO_KEYS
 ) -> tuple[list[Task], ScanOptions]:
     """The tasks that read the logs of __consumer_offsets at these paths."""
-    options = ScanOptions(
-        tuple(paths),
-        isolation_level=READ_COMMITTED,
-        mode=DROPMALFORMED,
-        private_keys=keys,
-    )
+    options = ScanOptions(tuple(paths), mode=DROPMALFORMED, private_keys=keys)
     asked = [Predicate("topic", "=", OFFSETS_TOPIC)]
     return [task for task in plan_tasks(options, asked) if task], options
 
 
 def read_newest(task: Task, options: ScanOptions) -> Newest:
-    """The newest value of each key in a task's records, None if that is a tombstone."""
-    newest: Newest = {}
-    for rows in read_task(task, record_schema(["key", "value"]), options):
-        for key, value in zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True):
-            if key is not None:
-                newest[key] = value
+    """The newest values of the keys in a task's records."""
+    newest = Newest()
+    for rows in read_task(task, _SCHEMA, options):
+        newest.add(rows)
     return newest
 
 
 def commits_of(newest: Newest) -> list[Commit]:
     """The newest commits, of the newest values."""
-    return sorted(_commits({key: value for key, value in newest.items() if value is not None}))
+    decided = newest.decided.items()
+    return sorted(_commits({key: value for key, (_, value) in decided if value is not None}))
 
 
 def _commits(newest: Mapping[bytes, bytes]) -> Iterator[Commit]:

@@ -16,11 +16,10 @@ from kafkajit.format.codecs import codec_name
 from kafkajit.log.live_segments import as_now, held, listed_again
 from kafkajit.log.missing_offsets import Extent
 from kafkajit.log.segment import Segment
-from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches, lacks_records
+from kafkajit.report.batch_facts import facts_of
 from kafkajit.report.partition import PartitionFigures
 from kafkajit.report.tally import Sizes, Tally
-from kafkajit.schema import record_schema
 from kafkajit.storage.source import Int64s, Mask, Source
 from kafkajit.walk.damage import PERMISSIVE, Gap
 from kafkajit.walk.selection import Selection
@@ -94,6 +93,10 @@ class TopicFigures:
                 newest = max(int(timestamps.max()), -1 if newest is None else newest)
                 marks.append(part.position[np.unique(part.position // _MARK, return_index=True)[1]])
                 end = int(part.end[-1])
+            # A broker without a timestamp goes by the file's.
+            if newest is None or newest < 0:
+                modified = segment.log.modified_ns
+                newest = None if modified is None else modified // 1_000_000
             partition.ages.append((segment.log.size, newest))
             partition.extents.append(extent)
             if marks:
@@ -132,10 +135,10 @@ class TopicFigures:
 
     def _add(self, batches: Batches, partition: PartitionFigures, segment: Segment) -> None:
         sizes = batches.size_in_bytes
-        records = _records(batches, segment)
+        facts = facts_of(batches, segment)
+        records = facts.records
         timestamps = batches.field("maxTimestamp").astype(np.int64)
         is_control = batches.is_control
-        records[is_control] = 0  # markers are not counted
         self._formats += np.bincount(batches.field("magic").astype(np.int64) & 0xFF, minlength=256)
         codecs = batches.codec.astype(np.int64)
         for row, weights in enumerate((np.ones_like(sizes), records, sizes)):
@@ -154,7 +157,7 @@ class TopicFigures:
         self._ahead += int(np.count_nonzero(timestamps > self._now))
         self._transactional += int(np.count_nonzero(batches.is_transactional & ~is_control))
         self._control += int(np.count_nonzero(is_control))
-        partition.add(batches, records, segment.cut)
+        partition.add(batches, facts, segment.cut)
 
     @property
     def bytes(self) -> int:
@@ -302,23 +305,6 @@ def _extended(
     if is_first and (extent.ends_in_damage or batches.is_message_set[0]):
         first = min(first, extent.base_offset)
     return extent._replace(first=first, behind=int(behind.max()), ends_in_damage=False)
-
-
-def _records(batches: Batches, segment: Segment) -> Int64s:
-    """The number of each batch's records, of those that another segment does not have."""
-    records: Int64s = np.maximum(batches.field("recordsCount").astype(np.int64), 0)
-    is_cut = batches.field("baseOffset") < segment.cut.first
-    is_cut |= batches.last_offset > segment.cut.last
-    selection = Selection(offsets=segment.cut)
-    for row in np.flatnonzero(batches.is_message_set | is_cut).tolist():
-        start, end = int(batches.position[row]), int(batches.end[row])
-        source = segment.log.open(start, end)
-        reader = SegmentReader(source, mode=PERMISSIVE, start=start, end=end, selection=selection)
-        records[row] = sum(
-            rows.num_rows - rows["offset"].null_count
-            for rows in reader.records(record_schema(["offset"]))
-        )
-    return records
 
 
 def _sums(keys: Int64s, weights: Int64s, least: int = 0) -> Int64s:

@@ -125,7 +125,7 @@ def _topics(folder: Folder, ends: Sequence[dict[str, Any]]) -> Iterator[dict[str
 
     for _, found in groupby(sorted(ends, key=name), key=name):
         partitions = sorted(found, key=lambda end: end["partition"] or 0)
-        timestamps = [end["lastTimestamp"] for end in partitions if end["lastTimestamp"]]
+        times = [end["lastTimestamp"] for end in partitions]
         topic = partitions[0]["topic"]
         yield {
             "topic": topic,
@@ -135,7 +135,7 @@ def _topics(folder: Folder, ends: Sequence[dict[str, Any]]) -> Iterator[dict[str
             "bytes": sum(end["bytes"] for end in partitions),
             "endOffsets": sum(end["endOffset"] for end in partitions),
             "offsets": sum(end["endOffset"] - end["startOffset"] for end in partitions),
-            "lastTimestamp": max(timestamps, default=None),
+            "lastTimestamp": max((time for time in times if time is not None), default=None),
             "codecs": sorted({codec for end in partitions for codec in end["codecs"]}),
             "formats": sorted({format_ for end in partitions for format_ in end["formats"]}),
             "eachPartition": [

@@ -17,6 +17,7 @@ from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.missing_offsets import Extent
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches
+from kafkajit.report.batch_facts import BatchFacts
 from kafkajit.report.tally import Tally
 from kafkajit.storage.source import Int64s
 
@@ -46,7 +47,7 @@ class PartitionFigures:
     first_offset: int = 0  # of the first batch
     behind: int = 0  # the highest offset of all batches, plus 1
     next_offset: int = 0  # behind the last batch, which need not have the highest offsets
-    begins_with_messages: bool = False
+    begins_unknown: bool = False
     first_timestamp: int | None = None
     last_timestamp: int | None = None
     missing_offsets: int = 0
@@ -67,8 +68,12 @@ class PartitionFigures:
 
     @property
     def start_offset(self) -> int:
-        """The first offset that consumers may read; without a batch, the end."""
-        first = self.first_offset if self.batches else self.base_offset
+        """The first offset that a broker serves.
+
+        It is the one in the name of the first segment, whose first batches a cleaner may have
+        removed, or the one that log-start-offset-checkpoint has.
+        """
+        first = self.read[0].first_offset if self.read else self.base_offset
         return min(max(first, self.log_start_offset), self.end_offset)
 
     @property
@@ -78,26 +83,25 @@ class PartitionFigures:
         last = self.read[-1].base_offset if self.read else self.base_offset
         return max(end, last) if last <= MAX_INT64 else end
 
-    def add(self, batches: Batches, records: Int64s, cut: Range = ALL) -> None:
-        """Add the headers of batches that follow, and the numbers of their records in the cut."""
-        firsts = np.maximum(batches.field("baseOffset").astype(np.int64), cut.first)
+    def add(self, batches: Batches, facts: BatchFacts, cut: Range = ALL) -> None:
+        """Add batches that follow, and the facts about their records in the cut."""
+        firsts = np.maximum(facts.first_offset, cut.first)
         lasts = np.minimum(batches.last_offset, cut.last)
         if not self.batches:
             self.first_offset = self.next_offset = int(firsts[0])
-            self.begins_with_messages = bool(batches.is_message_set[0])
+            self.begins_unknown = bool(facts.is_unknown[0])
         gaps = firsts - np.concatenate([[self.next_offset], lasts[:-1] + 1])
-        # A set of messages has its last record's offset: the gap before it is of its own records.
-        is_gap = (gaps > 0) & ~batches.is_message_set
+        is_gap = (gaps > 0) & ~facts.is_unknown
         self.missing_offsets += int(gaps[is_gap].sum())
         self.overlaps += int(np.count_nonzero(gaps < 0))
         self.next_offset = int(lasts[-1]) + 1
         self.behind = max(self.behind, int(lasts.max()) + 1)
-        self.records += int(records.sum())
+        self.records += int(facts.records.sum())
         self.batches += len(batches)
-        self._add_timestamps(batches)
+        self._add_timestamps(batches, facts)
         self._follow_transactions(batches[batches.is_transactional])
 
-    def _add_timestamps(self, batches: Batches) -> None:
+    def _add_timestamps(self, batches: Batches, facts: BatchFacts) -> None:
         timestamps = batches.field("maxTimestamp").astype(np.int64)
         latest = np.maximum.accumulate(np.concatenate([[self._latest], timestamps]))
         is_timed = timestamps >= 0
@@ -107,14 +111,10 @@ class PartitionFigures:
         if self.continues:
             rising = timestamps[is_timed & ~is_back]
             self._rising.add(rising, np.ones_like(rising))
-        # The base timestamp is the first record's, unless a compacted batch has its horizon there.
-        begins = np.where(
-            batches.has_delete_horizon, timestamps, batches.field("baseTimestamp").astype(np.int64)
-        )
-        begins = np.minimum(begins, timestamps)
-        begins = begins[begins >= 0]
-        if begins.size:
-            self._widen(int(begins.min()), int(timestamps.max()))
+        has_time = facts.last_timestamp >= 0
+        if has_time.any():
+            earliest = int(facts.first_timestamp[has_time].min())
+            self._widen(earliest, int(facts.last_timestamp.max()))
 
     def _widen(self, earliest: int, latest: int) -> None:
         """Extend the time from the first record to the last by these timestamps."""
@@ -173,12 +173,12 @@ class PartitionFigures:
             return
         if self.batches:
             gap = run.first_offset - self.next_offset
-            if gap > 0 and not run.begins_with_messages:
+            if gap > 0 and not run.begins_unknown:
                 self.missing_offsets += gap
             self.overlaps += gap < 0
         else:
             self.first_offset = run.first_offset
-            self.begins_with_messages = run.begins_with_messages
+            self.begins_unknown = run.begins_unknown
         self.behind = max(self.behind, run.behind)
         self.next_offset = run.next_offset
 

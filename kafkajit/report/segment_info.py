@@ -15,14 +15,14 @@ def segment_info(segment: Segment) -> dict[str, Any]:
     topic = TopicFigures(segment.path.topic, MAX_INT64)
     gaps = list(topic.read([segment]))
     figures = topic.document()
-    (partition,) = figures.pop("eachPartition")
+    (partition,), (read,) = figures.pop("eachPartition"), topic.partitions
     for name in ("life", "partitions", "segments"):
         del figures[name]
     return {
         "path": segment.log.path,
         **figures,
         "partition": partition["partition"],
-        "startOffset": partition["startOffset"],
+        "startOffset": read.first_offset if read.batches else read.start_offset,
         "endOffset": partition["endOffset"],
         "indexes": [
             {"path": file.path, "bytes": file.size}

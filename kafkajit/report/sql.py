@@ -17,8 +17,10 @@ QUERIES = {
         "sum(sizeInBytes) AS bytes FROM batches GROUP BY topic, partition) GROUP BY topic"
     ),
     "partitions": (
-        "SELECT topic, partition, sum(sizeInBytes) AS bytes, min(baseOffset) AS startOffset, "
-        "max(lastOffset) + 1 AS endOffset, max(maxTimestamp) AS lastTimestamp FROM batches "
+        "SELECT topic, partition, sum(sizeInBytes) AS bytes, coalesce(min(try_cast(left("
+        "element_at(split(path, '/'), -1), 20) AS BIGINT)), min(baseOffset)) AS startOffset, "
+        "max(lastOffset) + 1 AS endOffset, "
+        "max(maxTimestamp) FILTER (WHERE NOT isControlBatch) AS lastTimestamp FROM batches "
         "GROUP BY topic, partition ORDER BY topic, partition"
     ),
     "life": (
@@ -59,8 +61,8 @@ QUERIES = {
         "GROUP BY topic, partition, key) GROUP BY topic"
     ),
     "idle": (
-        "SELECT topic, max(maxTimestamp) AS lastTimestamp FROM batches GROUP BY topic "
-        "ORDER BY lastTimestamp"
+        "SELECT topic, max(maxTimestamp) FILTER (WHERE NOT isControlBatch) AS lastTimestamp "
+        "FROM batches GROUP BY topic ORDER BY lastTimestamp"
     ),
     "keys": (
         "SELECT topic, count(*) AS records, count_if(key IS NULL) AS nullKeys, "

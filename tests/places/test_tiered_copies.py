@@ -15,6 +15,8 @@ import kafkajit
 import kafkajit.testing as kt
 from asv_bench.benchmarks.tiered_objects import TOPIC_ID, write_segment
 from kafkajit.cli import main
+from kafkajit.report.info import info
+from kafkajit.report.take import HEADERS, ReportOptions, take
 
 BASES = (0, 10, 20, 30)
 EVERY = list(range(40))
@@ -89,6 +91,30 @@ def test_a_bucket_has_what_a_local_segment_lacks(
     assert places.read() == EVERY
     assert places.restored() == (0, EVERY)
     assert places.exported() == (0, EVERY)
+
+
+def test_the_broker_s_checkpoint_says_where_a_log_starts_whose_first_segments_are_tiered(
+    places: Places,
+) -> None:
+    for base in BASES[:2]:
+        places.log(base).unlink()
+    (places.log_dirs / "log-start-offset-checkpoint").write_text("0\n1\norders 0 7\n")
+    paths = str(places.bucket), str(places.log_dirs)
+    for document in (info(paths), take(ReportOptions(paths, depth=HEADERS))):
+        (topic,) = document["topics"]
+        assert [one["startOffset"] for one in topic["eachPartition"]] == [7]
+
+
+def test_a_transaction_whose_marker_may_not_be_tiered_is_no_warning(tmp_path: Path) -> None:
+    begun = kt.batch([kt.Record(b"k", b"v")], producer_id=7, is_transactional=True)
+    later = kt.batch([kt.Record(b"k", b"v")], base_offset=1, base_timestamp=1_800_000_000_000)
+    folder = tmp_path / f"orders-{TOPIC_ID}" / "0"
+    id_ = "0000MKeZwStOEOwRzT3L5o"
+    write_segment(folder, 0, begun + later, end_offset=1, segment_id=id_, indexes={})
+    document = take(ReportOptions((str(tmp_path),), depth=HEADERS))
+    (one,) = [one for one in document["trouble"] if one["kind"] == "openTransaction"]
+    assert one["severity"] == "note"
+    assert "the broker's folder has the newest segments" in one["advice"]
 
 
 def test_a_torn_segment_is_named_although_nothing_is_lost(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from pathlib import Path
 
+import pytest
 from corpus import DATA
 from scanning import write_partition
 
 import kafkajit.testing as kt
-from kafkajit.report.groups import commits_of, plan_commits, read_newest
+from kafkajit.report.groups import Newest, commits_of, plan_commits, read_newest
 
 
 def offsets_folder() -> Path:
@@ -24,9 +26,62 @@ def test_other_topics_are_not_read(tmp_path: Path) -> None:
     assert topics == {"__consumer_offsets-0"}
 
 
-def test_a_tombstone_is_newer_than_the_commit_before_it() -> None:
-    tasks, options = plan_commits([str(DATA / "internal")])
-    newest = {key: value for task in tasks for key, value in read_newest(task, options).items()}
+def newest_in(location: Path) -> Newest:
+    tasks, options = plan_commits([str(location)])
+    newest = Newest()
+    for task in tasks:
+        newest.follow(pickle.loads(pickle.dumps(read_newest(task, options))))
+    return newest
+
+
+def test_a_tombstone_is_newer_than_the_commit_before_it(tmp_path: Path) -> None:
+    newest = newest_in(DATA / "internal")
     assert commits_of(newest)
-    assert None in newest.values()
-    assert commits_of(dict.fromkeys(newest)) == []
+    (key, *_) = newest.decided
+    value = newest.decided[key][1]
+    log = record(0, key, value)
+    write_partition(tmp_path, {0: log}, "__consumer_offsets-0")
+    assert newest_in(tmp_path).decided == {key: (0, value)}
+    write_partition(tmp_path, {0: log + record(1, key, None)}, "__consumer_offsets-0")
+    assert newest_in(tmp_path).decided == {}
+
+
+def record(offset: int, key: bytes, value: bytes | None, producer: int | None = None) -> bytes:
+    fields = {} if producer is None else {"producer_id": producer, "is_transactional": True}
+    return kt.batch([kt.Record(key, value)], base_offset=offset, **fields)  # type: ignore[arg-type]
+
+
+def marker(offset: int, producer: int, *, commits: bool) -> bytes:
+    return kt.control_batch(int(commits), base_offset=offset, producer_id=producer)
+
+
+# Values of keys that are written in transactions: the producer 1 never ends its own.
+BATCHES = [
+    record(0, b"waits", b"old"),
+    record(1, b"waits", b"new", producer=1),
+    record(2, b"plain", b"1"),
+    record(3, b"done", b"1", producer=2),
+    record(4, b"undone", b"1"),
+    record(5, b"undone", b"2", producer=3),
+    marker(6, 2, commits=True),
+    record(7, b"late", b"1", producer=4),
+    record(8, b"late", b"2"),
+    marker(9, 3, commits=False),
+    marker(10, 4, commits=True),
+    record(11, b"plain", b"2"),
+    record(12, b"done", b"2", producer=2),
+]
+EXPECTED = {b"waits": b"old", b"plain": b"2", b"done": b"1", b"undone": b"1", b"late": b"2"}
+
+
+@pytest.mark.parametrize("cut", range(1, len(BATCHES)))
+def test_a_value_counts_once_its_own_transaction_is_committed(tmp_path: Path, cut: int) -> None:
+    newest = Newest()
+    for number, part in enumerate((BATCHES[:cut], BATCHES[cut:])):
+        folder = tmp_path / str(number)
+        start = 0 if number == 0 else cut
+        write_partition(folder, {start: b"".join(part)}, "__consumer_offsets-0")
+        tasks, options = plan_commits([str(folder)])
+        for task in tasks:
+            newest.follow(read_newest(task, options))
+    assert {key: value for key, (_, value) in newest.decided.items()} == EXPECTED

@@ -146,6 +146,40 @@ def test_offsets_between_batches_are_missing(tmp_path: Path) -> None:
     assert (partition["startOffset"], partition["endOffset"]) == (10, 21)
 
 
+def test_a_compacted_log_starts_where_its_first_segment_does(tmp_path: Path) -> None:
+    (partition,) = document_of(write_partition(tmp_path, {5: log(14, 1)}))["eachPartition"]
+    assert (partition["startOffset"], partition["endOffset"]) == (5, 15)
+
+
+def times_of(folder: Path) -> tuple[int | None, int | None]:
+    found = document_of(folder)
+    return found["firstTimestamp"], found["lastTimestamp"]
+
+
+def test_a_broker_s_time_is_that_of_its_records(tmp_path: Path) -> None:
+    append_time = {"timestamp_type": 1, "base_timestamp": 7, "max_timestamp": 900}
+    assert times_of(write_partition(tmp_path, {0: log(0, 7, 8, **append_time)})) == (900, 900)
+
+
+def test_markers_have_no_time_of_a_record(tmp_path: Path) -> None:
+    begun = log(0, 100, producer_id=7, is_transactional=True)
+    marker = kt.control_batch(1, base_offset=1, producer_id=7, base_timestamp=9_000)
+    assert times_of(write_partition(tmp_path, {0: begun + marker})) == (100, 100)
+
+
+def test_times_and_offsets_of_compressed_messages_are_those_of_its_records(tmp_path: Path) -> None:
+    messages = kt.message_set(
+        [kt.Record(value=b"v", offset_delta=n, timestamp=500 - 100 * n) for n in range(3)],
+        base_offset=0,
+        codec="gzip",
+        magic=1,
+    )
+    path = write_partition(tmp_path, {0: messages})
+    assert times_of(path) == (300, 500)
+    (partition,) = document_of(path)["eachPartition"]
+    assert (partition["startOffset"], partition["endOffset"], partition["records"]) == (0, 3, 3)
+
+
 def test_batches_that_overlap_are_told(tmp_path: Path) -> None:
     topic, _ = figures_of(write_partition(tmp_path, {0: log(0, 1, 2, 3) + log(2, 4)}))
     assert [partition.overlaps for partition in topic.partitions] == [1]

@@ -38,6 +38,14 @@ def test_an_empty_last_segment_leaves_the_end_to_the_one_before(tmp_path: Path) 
     assert partition["lastTimestamp"] == 1_700_000_000_007
 
 
+@pytest.mark.parametrize("tail", [b"", b"\xff" * 100])
+def test_the_newest_record_is_not_a_marker(tmp_path: Path, tail: bytes) -> None:
+    log = kt.batch([kt.Record(value=b"v")], base_timestamp=0, producer_id=7, is_transactional=True)
+    log += kt.control_batch(1, base_offset=1, producer_id=7, base_timestamp=9_000)
+    (topic,) = info([str(write_partition(tmp_path, {0: log + tail}))])["topics"]
+    assert topic["lastTimestamp"] == topic["eachPartition"][0]["lastTimestamp"] == 0
+
+
 def test_a_damaged_end_is_a_problem_and_no_error(tmp_path: Path) -> None:
     log = kt.batch([kt.Record(value=b"v")]) + b"\xff" * 100
     (topic,) = info([str(write_partition(tmp_path, {0: log}))])["topics"]
