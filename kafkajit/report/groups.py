@@ -62,15 +62,13 @@ class Newest:
                 self.decided[key] = offset, value
 
     def follow(self, stretch: Newest) -> None:
-        """Add the stretch that follows, and drop the tombstones, which nothing needs any more."""
+        """Add the stretch that follows."""
         for writer, (found, commits) in stretch._ended.items():
             self._open.setdefault(writer, {}).update(found)
             self._end(writer, commits=commits)
         self._take(stretch.decided)
         for writer, found in stretch._open.items():
             self._open.setdefault(writer, {}).update(found)
-        for key in [key for key, (_, value) in self.decided.items() if value is None]:
-            del self.decided[key]
 
     def _end(self, writer: tuple[int, int], *, commits: bool) -> None:
         found = self._open.pop(writer, {})

@@ -43,7 +43,9 @@ def test_a_tombstone_is_newer_than_the_commit_before_it(tmp_path: Path) -> None:
     write_partition(tmp_path, {0: log}, "__consumer_offsets-0")
     assert newest_in(tmp_path).decided == {key: (0, value)}
     write_partition(tmp_path, {0: log + record(1, key, None)}, "__consumer_offsets-0")
-    assert newest_in(tmp_path).decided == {}
+    newest = newest_in(tmp_path)
+    assert newest.decided == {key: (1, None)}
+    assert commits_of(newest) == []
 
 
 def record(offset: int, key: bytes, value: bytes | None, producer: int | None = None) -> bytes:
@@ -70,8 +72,18 @@ BATCHES = [
     marker(10, 4, commits=True),
     record(11, b"plain", b"2"),
     record(12, b"done", b"2", producer=2),
+    record(13, b"gone", b"1", producer=5),
+    record(14, b"gone", None),
+    marker(15, 5, commits=True),
 ]
-EXPECTED = {b"waits": b"old", b"plain": b"2", b"done": b"1", b"undone": b"1", b"late": b"2"}
+EXPECTED = {
+    b"waits": b"old",
+    b"plain": b"2",
+    b"done": b"1",
+    b"undone": b"1",
+    b"late": b"2",
+    b"gone": None,
+}
 
 
 @pytest.mark.parametrize("cut", range(1, len(BATCHES)))
