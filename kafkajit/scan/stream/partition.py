@@ -101,7 +101,7 @@ class Partition:
             return
         now = time.time_ns()
         known = self._believed
-        if self.segments and _has_replaced(self.listing, listing):
+        if listing is not self.listing and _has_replaced(self.listing, listing):
             self.generation = object()
             self._boundaries.clear()
         log = last.log.kept_open() if isinstance(last.log, LiveFile) else last.log

@@ -39,8 +39,8 @@ class StableEnds:
         known = self._known.get(place)
         if known is None or not known.serves(partition, first):
             known = self._known[place] = Transactions(partition, first, self._options)
-        end = self._gaps.next(place, partition, known.since)
-        if end < max(first, planned or 0):
+        end = self._gaps.next(place, partition, first)
+        if planned is not None and end < planned:
             end = partition.end_offset
         stable = known.stable_end(end)
         if stable < first and partition.end_offset == first:

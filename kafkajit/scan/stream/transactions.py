@@ -51,11 +51,6 @@ class Transactions:
         # Transactions that were truncated away must not decide about what was written since.
         return partition.generation is self._generation and self._since <= first
 
-    @property
-    def since(self) -> int:
-        """The offset from which on they are known."""
-        return self._since
-
     def stable_end(self, end: int) -> int:
         """The last stable offset, once the log has been read up to an end."""
         if self._read == end and self._stable is not None:
