@@ -40,6 +40,8 @@ from kafkajit.walk.damage import PERMISSIVE, Gap
 _SMALL = 256 << 10
 # A kernel reads more headers than these in less time.
 _FEW = 256
+# A larger batch is left to `Walk`: its header may claim gigabytes, which a sparse file has.
+_CHECKED = 8 << 20
 # The clock of a file server may be ahead by so much.
 _AHEAD_NS = 2 * 10**9
 _ENTRY = struct.Struct(">ii")  # of an offset index
@@ -162,6 +164,8 @@ def begins_with_hole(segment: Segment) -> bool:
                 if header.records <= header.last_offset_delta or is_behind_hole:
                     # A wrong bit must not look like the work of a cleaner. No checksum covers a
                     # base offset: the next batch has to follow it.
+                    if header.size > _CHECKED:
+                        return False
                     content = read_at(file.fileno(), header.size, position)[ATTRIBUTES_OFFSET:]
                     if crc32c(content) != header.crc:
                         return False

@@ -16,7 +16,7 @@ import kafkajit.testing as kt
 from kafkajit.format.layout import BATCH_HEADER
 from kafkajit.log import segment_end
 from kafkajit.log.segment import Segment, segments_of
-from kafkajit.log.segment_end import plain_end, walked_end
+from kafkajit.log.segment_end import begins_with_hole, plain_end, walked_end
 from kafkajit.places.locations import find_segments
 
 PLACES = st.floats(0, 1, exclude_max=True)
@@ -164,3 +164,13 @@ def test_a_quick_look_loads_no_kernel() -> None:
         "print([name for name in ('numba', 'pandas', 'pyarrow.compute') if name in sys.modules])"
     )
     assert run_python(code).endswith("\n[]\n")
+
+
+def test_a_batch_that_may_be_huge_is_left_to_the_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaned = kt.batch([kt.Record(value=b"v" * 50)], last_offset_delta=3)
+    (segment,) = segments_at(write_partition(tmp_path, {0: cleaned}))
+    assert begins_with_hole(segment)
+    monkeypatch.setattr(segment_end, "_CHECKED", len(cleaned) - 1)
+    assert not begins_with_hole(segment)

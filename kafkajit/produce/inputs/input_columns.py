@@ -101,7 +101,9 @@ class InputColumns:
         named = {self.key, self.timestamp} - {"key", "timestamp"}
         for name in sorted({self.key, self.value, self.timestamp} - {"key", "value", "timestamp"}):
             if self._is_ignored(name):
-                raise BadInputError(f"the column {name!r} is named, and is to be ignored as well")
+                raise BadInputError(
+                    f"the column {name!r} is named, and is to be ignored as well: ignore fewer"
+                )
         for name, sources in [
             ("value", self._sources("value")),
             *((name, [name]) for name in named),
