@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,16 @@ def test_retention_frees_whole_segments_and_never_the_last(tmp_path: Path) -> No
     assert freed[1] == len(old) + len(newer)
     assert freed[7] == len(old)
     assert freed[14] == 0
+
+
+def test_retention_of_records_without_timestamps_goes_by_their_files(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, {n: log(n, timestamp=-1) for n in range(3)})
+    for path, days in zip(sorted(folder.glob("*.log")), (10, 2, 0), strict=True):
+        os.utime(path, (NOW / 1000 - days * 86_400,) * 2)
+    (topic,) = document_of(tmp_path)["topics"]
+    freed = {each["days"]: each["bytes"] for each in topic["savings"]["retention"]}
+    size = len(log(0, timestamp=-1))
+    assert (freed[1], freed[3], freed[14]) == (2 * size, size, 0)
 
 
 def test_damage_comes_first_with_its_place(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,7 @@ def test_the_rest_of_a_segment_that_a_copier_was_writing_is_judged(
     whole = segments[0] + segments[5]
     append(folder, whole[:-10])
     append(folder, segments[10], 10)
+    os.utime(folder, (1, 1))  # which a file that grows does not change
     query = started(folder.parent, isolationLevel="read_committed", failOnDataLoss=fails)
     early = query.offsets()
     append(folder, whole[-10:])
@@ -93,10 +95,10 @@ def test_missing_offsets_may_have_the_timestamp_at_which_a_query_starts(
 
 def test_older_records_behind_missing_offsets_tell_that_these_are_older(tmp_path: Path) -> None:
     folder = tmp_path / "logs" / "orders-0"
-    for base in (0, 10):
-        append(folder, data(base, 5), base)
+    append(folder, data(0, 5))
+    append(folder, data(10, 2) + data(12, 3), 10)
     query = started(folder.parent, startingTimestamp=1_700_000_000_000 + 1000 * 12)
-    assert query.offsets() == list(range(12, 15)) or query.offsets() == []
+    assert query.offsets() == [12, 13, 14]
 
 
 @BOTH
@@ -105,9 +107,9 @@ def test_a_read_segment_that_another_log_s_takes_the_place_of_is_noticed(
 ) -> None:
     folder = tmp_path / "logs" / "orders-0"
     append(folder, data(0, 3) + data(3, 2))
-    query = started(folder.parent, failOnDataLoss=fails)
-    assert query.offsets() == list(range(5))
     append(folder, data(5, 5), 5)
+    query = started(folder.parent, failOnDataLoss=fails, maxOffsetsPerTrigger=5)
+    assert query.offsets() == list(range(5))
     # A copier replaces the files of a folder one by one, in the order of their names.
     other = kt.batch([kt.Record(b"k", b"other")] * 2, base_offset=3)
     replaced = folder / "new"
