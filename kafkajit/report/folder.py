@@ -111,6 +111,11 @@ class Folder:
         starts = (self.start_offsets.get(root, {}) for root in roots)
         return max([0, *(known.get((path.topic, path.partition), 0) for known in starts)])
 
+    @property
+    def is_of_one_cluster(self) -> bool:
+        """Whether no two folders say that they belong to different clusters."""
+        return len({root.cluster_id for root in self.roots} - {None}) <= 1
+
     def problems(self) -> Iterator[Leftover]:
         """The leftovers, largest first."""
         yield from sorted(self.leftovers, key=lambda one: (-one.bytes, one.path))

@@ -61,10 +61,10 @@ class PartitionFigures:
     extents: list[Extent] = field(default_factory=list)  # of each segment
     has_holes: bool = False  # whether offsets are missing inside of a segment
     _latest: int = -1
-    # In a run: batches by timestamp that do not go back behind its own, but may behind an earlier
-    # run's; and producers with a marker, which may end an earlier run's transactions.
+    # In a run: producers with a marker, which may end an earlier run's transactions; and batches by
+    # timestamp that do not go back behind its own, but may behind an earlier run's.
+    ended: set[int] = field(default_factory=set)
     _rising: Tally = field(default_factory=lambda: Tally(1))
-    _ended: set[int] = field(default_factory=set)
 
     @property
     def start_offset(self) -> int:
@@ -135,7 +135,7 @@ class PartitionFigures:
             if markers.size:
                 self.open_transactions.pop(producer, None)
                 if self.continues:
-                    self._ended.add(producer)
+                    self.ended.add(producer)
                 rows = rows[rows > markers[-1]]
             if rows.size and producer not in self.open_transactions:
                 row = int(rows[0])
@@ -157,7 +157,7 @@ class PartitionFigures:
         self._latest = max(self._latest, run._latest)
         if run.first_timestamp is not None and run.last_timestamp is not None:
             self._widen(run.first_timestamp, run.last_timestamp)
-        for producer in run._ended:
+        for producer in run.ended:
             self.open_transactions.pop(producer, None)
         for producer, transaction in run.open_transactions.items():
             self.open_transactions.setdefault(producer, transaction)

@@ -7,8 +7,8 @@ list ─▶ headers of all batches, topic by topic ─▶ a sample of records �
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -19,13 +19,12 @@ from kafkajit.log.missing_segments import MissingSegments
 from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
-from kafkajit.places.tiered_files import TieredFile
-from kafkajit.report import savings, trouble
-from kafkajit.report.commits import read_commits
+from kafkajit.report import open_transactions, trouble
 from kafkajit.report.dry_runs import DryRuns, folder_of
 from kafkajit.report.folder import Folder, look_at
-from kafkajit.report.groups import OFFSETS_TOPIC, Commit
+from kafkajit.report.groups import documents
 from kafkajit.report.headers import TopicFigures
+from kafkajit.report.internal_topics import InternalTopics
 from kafkajit.report.sample import Part, RecordFigures, spread
 from kafkajit.report.sql import QUERIES
 from kafkajit.report.tasks import (
@@ -41,9 +40,8 @@ from kafkajit.report.tasks import (
     encode_tasks,
     header_tasks,
 )
+from kafkajit.report.topic_report import TopicReport
 from kafkajit.report.trouble import Trouble
-from kafkajit.values.registry import is_internal
-from kafkajit.walk.damage import Gap
 
 VERSION = 1
 HEADERS, SAMPLE, ALL = "headers", "sample", "all"
@@ -74,23 +72,6 @@ class ReportOptions:
     depth: str = SAMPLE
     keys: PrivateKeys = NO_KEYS
     now: int | None = None  # milliseconds; the clock's by default
-
-
-@dataclass
-class _Topic:
-    name: str
-    figures: TopicFigures
-    segments: list[Segment] = field(default_factory=list)
-    sampled: list[Part] = field(default_factory=list)
-    sampled_records: int = 0
-    sampled_bytes: int = 0
-    sample: dict[str, Any] | None = None
-    compaction: dict[str, Any] | None = None
-    damage: list[Gap] = field(default_factory=list)  # that reading the sample has found
-    encodings: dict[str, Any] = field(
-        default_factory=lambda: {"sample": None, "now": None, "encodings": []}
-    )
-    dry_runs: DryRuns | None = None
 
 
 def take(
@@ -132,8 +113,15 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     for topic in topics:
         troubles.extend(trouble.of_topic(topic.figures, missing))
     troubles.extend([*map(trouble.of_leftover, folder.problems()), *map(trouble.of_unread, unread)])
-    commits = _commits(options, topics, troubles, runner)
+    segments = {topic.name: topic.segments for topic in topics}
+    internal = InternalTopics(segments, options.paths, options.keys, runner, troubles)
+    commits = internal.commits()
     figures = [topic.figures for topic in topics]
+    coordinators = None
+    if folder.is_of_one_cluster and any(map(_has_open_transactions, figures)):
+        # This is read after all logs, so none of them has a transaction that is newer.
+        coordinators = internal.coordinators()
+    troubles.extend(open_transactions.of_topics(figures, coordinators))
     times = [
         (partition.first_timestamp, partition.last_timestamp)
         for topic in figures
@@ -180,8 +168,8 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
             for root in folder.roots
         ],
         "waiting": [one.document() for one in folder.waiting],
-        "topics": [_topic_document(topic, folder, commits, now) for topic in topics],
-        "groups": _group_documents(commits, topics),
+        "topics": [topic.document(folder, commits, now) for topic in topics],
+        "groups": None if commits is None else documents(commits, _ends(topics)),
         "trouble": [each.document() for each in trouble.in_order(troubles)],
         "sql": QUERIES,
     }
@@ -189,8 +177,8 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
 
 def _read_headers(
     folder: Folder, now: int, troubles: list[Trouble], progress: Progress, runner: Runner
-) -> list[_Topic]:
-    topics: dict[str, _Topic] = {}
+) -> list[TopicReport]:
+    topics: dict[str, TopicReport] = {}
     named: dict[str, list[list[Segment]]] = {}
     for partition in folder.partitions:
         named.setdefault(_topic_of(partition), []).append(partition)
@@ -201,7 +189,7 @@ def _read_headers(
     done = 0
     pieces = zip(tasks, runner.run(tasks), strict=True)
     for name, of_topic in groupby(pieces, key=lambda piece: piece[0].topic):
-        topic = topics[name] = _Topic(name, TopicFigures(name, now))
+        topic = topics[name] = TopicReport(name, TopicFigures(name, now))
         for task, (figures, gaps) in of_topic:
             topic.figures.add_all(figures)
             troubles.extend(gaps)
@@ -216,13 +204,28 @@ def _read_headers(
     return list(topics.values())
 
 
+def _has_open_transactions(topic: TopicFigures) -> bool:
+    return any(partition.open_transactions for partition in topic.partitions)
+
+
+def _ends(topics: Iterable[TopicReport]) -> dict[tuple[str | None, int | None], int]:
+    """The end offsets of partitions."""
+    return {
+        (topic.figures.topic, partition.partition): partition.end_offset
+        for topic in topics
+        for partition in topic.figures.partitions
+    }
+
+
 def _topic_of(partition: list[Segment]) -> str:
     """The topic, or the folder if that is not named after one."""
     first = partition[0]
     return first.path.topic or first.log.folder.rpartition("/")[2] or "/"
 
 
-def _read_records(topics: Sequence[_Topic], depth: str, progress: Progress, runner: Runner) -> None:
+def _read_records(
+    topics: Sequence[TopicReport], depth: str, progress: Progress, runner: Runner
+) -> None:
     total = sum(topic.figures.bytes for topic in topics)
     most = _SAMPLE_BYTES
     for topic in topics:
@@ -254,7 +257,7 @@ def _read_records(topics: Sequence[_Topic], depth: str, progress: Progress, runn
         progress("records", done, total)
 
 
-def _save(topics: Sequence[_Topic], progress: Progress, runner: Runner) -> None:
+def _save(topics: Sequence[TopicReport], progress: Progress, runner: Runner) -> None:
     """Measure what other encodings would save for the largest topics."""
     largest = sorted(topics, key=lambda topic: -topic.figures.bytes)[:_ENCODED_TOPICS]
     total = sum(topic.figures.bytes for topic in largest)
@@ -277,7 +280,7 @@ def _save(topics: Sequence[_Topic], progress: Progress, runner: Runner) -> None:
 
 
 def _dry_run(
-    topics: Sequence[_Topic], depth: str, now: int, progress: Progress, runner: Runner
+    topics: Sequence[TopicReport], depth: str, now: int, progress: Progress, runner: Runner
 ) -> None:
     """Plan retention and compaction for all local partitions, unless that would take long."""
     total = sum(len(topic.figures.partitions) for topic in topics)
@@ -307,71 +310,7 @@ def _first_bytes(parts: Sequence[Part], most: int) -> list[Part]:
     return list(parts[::step])
 
 
-def _commits(
-    options: ReportOptions, topics: Sequence[_Topic], troubles: list[Trouble], runner: Runner
-) -> list[Commit] | None:
-    segments = [
-        segment for topic in topics if topic.name == OFFSETS_TOPIC for segment in topic.segments
-    ]
-    if not segments:
-        return None
-    paths = options.paths
-    if not any(isinstance(segment.log, TieredFile) for segment in segments):
-        paths = tuple(sorted({segment.log.folder for segment in segments}))
-    commits = read_commits(paths, options.keys, runner)
-    if isinstance(commits, str):
-        troubles.append(Trouble(trouble.DAMAGE, "unreadable", OFFSETS_TOPIC, None, "", commits))
-        return None
-    return commits
-
-
-def _group_documents(
-    commits: list[Commit] | None, topics: Sequence[_Topic]
-) -> list[dict[str, Any]] | None:
-    if commits is None:
-        return None
-    ends = {
-        (topic.figures.topic, partition.partition): partition.end_offset
-        for topic in topics
-        for partition in topic.figures.partitions
-    }
-    return [commit.document(ends.get((commit.topic, commit.partition))) for commit in commits]
-
-
-def _topic_document(
-    topic: _Topic, folder: Folder, commits: list[Commit] | None, now: int
-) -> dict[str, Any]:
-    figures = topic.figures
-    own = [commit for commit in commits or () if commit.topic == figures.topic]
-    modified = [log.modified_ns for log in (one.log for one in topic.segments) if log.modified_ns]
-    ages = [age for partition in figures.partitions for age in partition.ages[:-1]]
-    aborted = sum(
-        segment.transaction_index.size // _TRANSACTION_ENTRY
-        for segment in topic.segments
-        if segment.transaction_index is not None
-    )
-    return figures.document() | {
-        "topicId": folder.topic_ids.get(figures.topic),
-        "isInternal": figures.topic is not None and is_internal(figures.topic),
-        "otherBytes": folder.other_bytes[figures.topic],
-        "lastModified": max(modified) // 1_000_000 if modified else None,
-        "abortedTransactions": aborted,
-        "sample": topic.sample,
-        "savings": topic.encodings
-        | {
-            "retention": savings.retention(ages, now),
-            "compaction": topic.compaction,
-            "dryRuns": None if topic.dry_runs is None else topic.dry_runs.document(),
-        },
-        "groups": None if commits is None else len({commit.group for commit in own}),
-        "lastCommit": max((commit.timestamp for commit in own), default=None),
-    }
-
-
-_TRANSACTION_ENTRY = 34  # bytes of an entry in a .txnindex
-
-
-def _sampled(topics: Sequence[_Topic]) -> dict[str, int]:
+def _sampled(topics: Sequence[TopicReport]) -> dict[str, int]:
     return {
         "records": sum(topic.sampled_records for topic in topics),
         "bytes": sum(topic.sampled_bytes for topic in topics),
@@ -380,7 +319,7 @@ def _sampled(topics: Sequence[_Topic]) -> dict[str, int]:
     }
 
 
-def _planned(topics: Sequence[_Topic]) -> dict[str, int] | None:
+def _planned(topics: Sequence[TopicReport]) -> dict[str, int] | None:
     planned = [topic.dry_runs.partitions for topic in topics if topic.dry_runs is not None]
     if not planned:
         return None

@@ -22,8 +22,8 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.log.segment import Segment
 from kafkajit.report import savings, trouble
 from kafkajit.report.dry_runs import DryRuns
-from kafkajit.report.groups import Newest, read_newest
 from kafkajit.report.headers import TopicFigures
+from kafkajit.report.newest import Newest, read_newest
 from kafkajit.report.sample import Part, RecordFigures
 from kafkajit.report.savings import Encoding
 from kafkajit.report.trouble import Trouble
@@ -239,7 +239,7 @@ class CheckIndexes:
 
 
 class Unread(NamedTuple):
-    """Why commits cannot be read, and whether that is because a file has gone meanwhile."""
+    """Why an internal topic cannot be read, and whether a file has gone meanwhile."""
 
     problem: str
     is_gone: bool
@@ -250,8 +250,8 @@ class Unread(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReadCommits:
-    """Reads the newest commits in a stretch of __consumer_offsets; the piece may be a problem."""
+class ReadNewest:
+    """Reads the newest values in a stretch of an internal topic; the piece may be a problem."""
 
     task: ScanTask
     options: ScanOptions

@@ -14,7 +14,6 @@ from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.missing_segments import MissingSegments
 from kafkajit.log.overlaps import all_unserved
 from kafkajit.log.segment import Segment
-from kafkajit.places.tiered_files import TieredFile
 from kafkajit.report.folder import Leftover
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.partition import PartitionFigures
@@ -27,8 +26,6 @@ logger = logging.getLogger("kafkajit")
 
 DAMAGE, WARNING, NOTE = "damage", "warning", "note"
 _SEVERITIES = (DAMAGE, WARNING, NOTE)
-# A broker's transaction.max.timeout.ms: an older transaction may hang.
-_LONG = 15 * 60 * 1000
 _INDEX_OPTIONS = ScanOptions(("",), kind="indexes")
 _INDEX_SCHEMA = schema_of(_INDEX_OPTIONS)
 
@@ -159,31 +156,6 @@ def _of_partition(topic: str | None, partition: PartitionFigures) -> Iterator[Tr
             *where,
             f"batches that begin before the end of the one before them: {partition.overlaps:,}",
             "kafkajit repair shows what a broker would do about it",
-        )
-    newest = partition.last_timestamp or 0
-    ends_elsewhere = bool(partition.read) and isinstance(partition.read[-1].log, TieredFile)
-    for transaction in partition.open_transactions.values():
-        is_old = newest - transaction.timestamp > _LONG and not ends_elsewhere
-        advice = (
-            "consumers with read_committed wait before it until its producer ends it, or the "
-            "coordinator after transaction.timeout.ms"
-        )
-        if ends_elsewhere:
-            advice = "the broker's folder has the newest segments, and may have its marker"
-        elif is_old:
-            # A producer that copies old records has old timestamps, and its transaction is alive.
-            advice = (
-                "consumers with read_committed wait before it; kafka-transactions.sh find-hanging "
-                "tells whether it hangs"
-            )
-        yield Trouble(
-            WARNING if is_old else NOTE,
-            "openTransaction",
-            *where,
-            f"the transaction of producer {transaction.producer_id} is open since offset "
-            f"{transaction.first_offset}"
-            + (": the log has much newer records, so it may hang" if is_old else ""),
-            advice,
         )
 
 

@@ -304,7 +304,8 @@ OPTIONS: dict[str, Option] = {
         "starting_timestamp",
         option_time,
         "begin each partition at its first record with this timestamp or a later one: ISO 8601 (in "
-        "UTC without a zone), milliseconds, or a number with s or ms",
+        "UTC without a zone), milliseconds, or a number with s or ms. A stream begins at "
+        "offsets that are missing right before that record, which may have the timestamp, too",
     ),
     "endingTimestamp": Option(
         "ending_timestamp",

@@ -8,3 +8,15 @@ TOPICS = {
     "share_group_state": "__share_group_state",
     "remote_log_metadata": "__remote_log_metadata",
 }
+
+# The states of a transaction, by the number that __transaction_state has.
+TRANSACTION_STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)

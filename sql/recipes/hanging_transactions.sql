@@ -2,8 +2,8 @@
 -- question: Which open transactions will never end, because their coordinator no longer knows them?
 -- answer: A coordinator aborts a transaction after its timeout, so a transaction that the
 --   coordinator has as `Ongoing` ends by itself. A transaction hangs if it is open in a partition
---   ([open transactions](#open-transactions)) but its coordinator has ended it, or does not know
---   its producer. It blocks every consumer with `isolation.level=read_committed` until
+--   ([open transactions](#open-transactions)) but its coordinator has ended it, does not have the
+--   partition in it, or does not know its producer. It blocks every consumer with `isolation.level=read_committed` until
 --   `kafka-transactions.sh abort` ends it. The path must contain all partitions of
 --   `__transaction_state`.
 -- reads: batches (topic, partition, baseOffset, producerId, producerEpoch, isTransactional,
@@ -26,7 +26,8 @@ open AS (
 ),
 latest AS (
   SELECT transactionalId, max_by(producerId, recordOffset) AS producerId,
-    max_by(state, recordOffset) AS state, max(recordTimestamp) AS since
+    max_by(state, recordOffset) AS state, max_by(partitions, recordOffset) AS partitions,
+    max(recordTimestamp) AS since
   FROM transactions
   GROUP BY transactionalId
   HAVING NOT max_by(isDeleted, recordOffset)
@@ -35,6 +36,8 @@ SELECT topic, partition, producerId, producerEpoch, firstOffset, transactionalId
   coalesce(state, 'unknown') AS coordinatorState, since
 FROM open LEFT JOIN latest USING (producerId)
 WHERE state IS NULL OR state NOT IN ('Ongoing', 'PrepareCommit', 'PrepareAbort')
+  OR NOT exists(
+    partitions, p -> p.topic = open.topic AND array_contains(p.partitions, open.partition))
 ORDER BY topic, partition, firstOffset;
 
 -- Transactions that coordinators have not ended, and whether they are overdue.

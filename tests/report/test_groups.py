@@ -11,7 +11,8 @@ from corpus import DATA
 from scanning import write_partition
 
 import kafkajit.testing as kt
-from kafkajit.report.groups import Newest, commits_of, plan_commits, read_newest
+from kafkajit.report.groups import OFFSETS_TOPIC, commits_of
+from kafkajit.report.newest import Newest, plan_newest, read_newest
 
 
 def offsets_folder() -> Path:
@@ -21,13 +22,13 @@ def offsets_folder() -> Path:
 def test_other_topics_are_not_read(tmp_path: Path) -> None:
     shutil.copytree(offsets_folder(), tmp_path / "__consumer_offsets-0")
     write_partition(tmp_path, {0: kt.batch([kt.Record(b"k", b"v")])}, "orders-0")
-    tasks, _ = plan_commits([str(tmp_path)])
+    tasks, _ = plan_newest(OFFSETS_TOPIC, [str(tmp_path)])
     topics = {Path(split.file.path).parent.name for task in tasks for split in task}
     assert topics == {"__consumer_offsets-0"}
 
 
 def newest_in(location: Path) -> Newest:
-    tasks, options = plan_commits([str(location)])
+    tasks, options = plan_newest(OFFSETS_TOPIC, [str(location)])
     newest = Newest()
     for task in tasks:
         newest.follow(pickle.loads(pickle.dumps(read_newest(task, options))))
@@ -93,7 +94,7 @@ def test_a_value_counts_once_its_own_transaction_is_committed(tmp_path: Path, cu
         folder = tmp_path / str(number)
         start = 0 if number == 0 else cut
         write_partition(folder, {start: b"".join(part)}, "__consumer_offsets-0")
-        tasks, options = plan_commits([str(folder)])
+        tasks, options = plan_newest(OFFSETS_TOPIC, [str(folder)])
         for task in tasks:
             newest.follow(read_newest(task, options))
     assert {key: value for key, (_, value) in newest.decided.items()} == EXPECTED

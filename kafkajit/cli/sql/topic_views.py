@@ -15,18 +15,13 @@ from kafkajit.schema import (
     in_microseconds,
     table_schema,
 )
+from kafkajit.topics import TRANSACTION_STATES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 _KEPT = ("value", "partition", "offset", "timestamp", "isTransactional")
-
-# TransactionState's names, by id.
-_STATES = (
-    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"),
-    *("Dead", "PrepareEpochFence"),
-)
 
 
 class TopicView(NamedTuple):
@@ -83,7 +78,7 @@ TOPIC_VIEWS = {
             "transactionalId": "k.transactionalId",
             "producerId": "v.producerId",
             "producerEpoch": "v.producerEpoch",
-            "state": f"get(array{_STATES}, v.transactionStatus)",
+            "state": f"get(array{TRANSACTION_STATES}, v.transactionStatus)",
             "timeoutMs": "v.transactionTimeoutMs",
             "lastUpdate": "timestamp_millis(v.transactionLastUpdateTimestampMs)",
             "start": "timestamp_millis(nullif(v.transactionStartTimestampMs, -1))",

@@ -1,4 +1,4 @@
-"""A running broker compacts __consumer_offsets: its logs are read again if a segment has gone."""
+"""A running broker compacts internal topics: their logs are read again if a segment has gone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 from corpus import DATA
 
-from kafkajit.report.commits import read_commits
+from kafkajit.report.groups import OFFSETS_TOPIC
+from kafkajit.report.internal_topics import newest_values
+from kafkajit.report.newest import Newest
 from kafkajit.report.tasks import Unread
 
 PATHS = (str(DATA / "internal"),)
@@ -29,17 +31,20 @@ class Failing:
 
 def test_a_segment_that_has_gone_is_no_problem() -> None:
     runner = Failing(FileNotFoundError("gone"), EOFError("cut"))
-    found = read_commits(PATHS, runner=runner)
-    assert found
-    assert found == read_commits(PATHS)
+    found = newest_values(OFFSETS_TOPIC, PATHS, runner=runner)
+    expected = newest_values(OFFSETS_TOPIC, PATHS)
+    assert isinstance(found, Newest)
+    assert isinstance(expected, Newest)
+    assert found.decided
+    assert found.decided == expected.decided
     assert not runner.problems
 
 
 def test_other_problems_are_reported_at_once() -> None:
     runner = Failing(OSError("the disk is gone"), OSError("again"))
-    assert read_commits(PATHS, runner=runner) == "the disk is gone"
+    assert newest_values(OFFSETS_TOPIC, PATHS, runner=runner) == "the disk is gone"
     assert len(runner.problems) == 1
 
 
 def test_a_segment_that_goes_again_and_again_is_a_problem() -> None:
-    assert read_commits(PATHS, runner=Failing(*[EOFError("cut")] * 100)) == "cut"
+    assert newest_values(OFFSETS_TOPIC, PATHS, runner=Failing(*[EOFError("cut")] * 100)) == "cut"

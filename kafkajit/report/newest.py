@@ -1,0 +1,120 @@
+"""The newest values of the keys of an internal topic, in stretches of its logs.
+
+What was written in a transaction counts once that has been committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
+from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.predicates import Predicate
+from kafkajit.scan.table import Task, plan_tasks, read_task
+from kafkajit.schema import record_schema
+from kafkajit.topics.structs import decode_payloads
+from kafkajit.walk.damage import DROPMALFORMED
+
+_COMMIT_MARKER = "COMMIT"
+_SCHEMA = record_schema(
+    ["partition", "offset", "key", "value", "producerId", "isTransactional", "controlType"]
+)
+
+# The offset of a key's newest record, and its value: None if that is a tombstone.
+_Newest = tuple[int, bytes | None]
+
+
+class Newest:
+    """The newest values of keys, in stretches of logs that follow each other.
+
+    A value that was written in a transaction counts once a marker has committed that. So the others
+    do not wait for a transaction that is open.
+    """
+
+    def __init__(self) -> None:
+        self.decided: dict[bytes, _Newest] = {}
+        # By partition and producer: what was written since its last marker, and before its first
+        # one, which may end a transaction of the stretch before; whether that one commits.
+        self._open: dict[tuple[int, int], dict[bytes, _Newest]] = {}
+        self._ended: dict[tuple[int, int], tuple[dict[bytes, _Newest], bool]] = {}
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add records that follow."""
+        columns = (rows[name].to_pylist() for name in _SCHEMA.names)
+        for partition, offset, key, value, producer, in_transaction, marker in zip(
+            *columns, strict=True
+        ):
+            if marker is not None:
+                self._end((partition, producer), commits=marker == _COMMIT_MARKER)
+            elif key is not None and in_transaction:
+                self._open.setdefault((partition, producer), {})[key] = offset, value
+            elif key is not None:
+                self.decided[key] = offset, value
+
+    def follow(self, stretch: Newest) -> None:
+        """Add the stretch that follows."""
+        for writer, (found, commits) in stretch._ended.items():
+            self._open.setdefault(writer, {}).update(found)
+            self._end(writer, commits=commits)
+        self._take(stretch.decided)
+        for writer, found in stretch._open.items():
+            self._open.setdefault(writer, {}).update(found)
+
+    def _end(self, writer: tuple[int, int], *, commits: bool) -> None:
+        found = self._open.pop(writer, {})
+        if writer not in self._ended:
+            self._ended[writer] = found, commits
+        if commits:
+            self._take(found)
+
+    def _take(self, found: Mapping[bytes, _Newest]) -> None:
+        for key, newest in found.items():
+            if key not in self.decided or self.decided[key][0] < newest[0]:
+                self.decided[key] = newest
+
+    def present(self) -> dict[bytes, bytes]:
+        """The newest values of the keys that have not been removed since."""
+        return {key: value for key, (_, value) in self.decided.items() if value is not None}
+
+
+class Decoded(NamedTuple):
+    """A key of an internal topic with its newest value, as far as kafkajit knows their versions."""
+
+    type: str | None
+    key: dict[str, Any] | None
+    value: dict[str, Any] | None
+
+
+def decoded(kind: str, values: Mapping[bytes, bytes]) -> Iterator[Decoded]:
+    """The values of the keys of an internal topic, decoded."""
+    columns = (pa.array(column, pa.binary()) for column in (values.keys(), values.values()))
+    for row in decode_payloads(kind, *columns, lenient=True).to_pylist():
+        row = row or {"key": None, "value": None}
+        key, value = json.loads(row["key"] or "{}"), json.loads(row["value"] or "{}")
+        yield Decoded(key.get("type"), _known(key), _known(value))
+
+
+def _known(document: dict[str, Any]) -> dict[str, Any] | None:
+    data = document.get("data")
+    return data if isinstance(data, dict) else None
+
+
+def plan_newest(
+    topic: str, paths: Iterable[str], keys: PrivateKeys = NO_KEYS
+) -> tuple[list[Task], ScanOptions]:
+    """The tasks that read the logs of an internal topic at these paths."""
+    options = ScanOptions(tuple(paths), mode=DROPMALFORMED, private_keys=keys)
+    asked = [Predicate("topic", "=", topic)]
+    return [task for task in plan_tasks(options, asked) if task], options
+
+
+def read_newest(task: Task, options: ScanOptions) -> Newest:
+    """The newest values of the keys in a task's records."""
+    newest = Newest()
+    for rows in read_task(task, _SCHEMA, options):
+        newest.add(rows)
+    return newest
