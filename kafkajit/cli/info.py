@@ -116,6 +116,12 @@ def _segment_at(paths: list[str], keys: PrivateKeys) -> Segment | None:
     return segments_of([log], files | beside)[0]
 
 
+def _on_disk(totals: dict[str, Any]) -> str:
+    """The space that files beside logs take, if brokers have preallocated them."""
+    on_disk = totals["otherBytesOnDisk"]
+    return "" if on_disk == totals["otherBytes"] else f" ({size_text(on_disk)} on the disk)"
+
+
 def _lines(document: dict[str, Any]) -> Iterator[str]:
     totals = document["totals"]
     for folder in document["folders"]:
@@ -128,7 +134,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield (
         f"{number_of(totals['topics'], 'topic')}, {number_of(totals['partitions'], 'partition')}, "
         f"{number_of(totals['segments'], 'segment')}, {size_text(totals['bytes'])}, and "
-        f"{size_text(totals['otherBytes'])} beside them"
+        f"{size_text(totals['otherBytes'])} beside them{_on_disk(totals)}"
     )
     if totals["leftovers"]:
         yield (

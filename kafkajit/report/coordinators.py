@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from kafkajit.report.newest import Newest, decoded
+from kafkajit.report.newest import Newest
 from kafkajit.topics import TRANSACTION_STATES
 
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -49,7 +49,7 @@ class Coordinators:
         # Whether all transactions are known.
         self.is_complete = numbers == set(range(max(len(numbers), _PARTITIONS)))
         self._by_producer: dict[int, list[CoordinatedTransaction]] = {}
-        for row in decoded("transaction_state", newest.present()):
+        for row in newest.decoded("transaction_state"):
             if row.key is None or row.value is None:
                 self.is_complete = False
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -54,7 +55,7 @@ class Leftover:
     path: str
     topic: str | None
     partition: int | None
-    bytes: int
+    bytes: int  # that they take on the disk
     problem: str
     advice: str | None
 
@@ -65,7 +66,7 @@ class WaitingPartition(NamedTuple):
     path: str
     topic: str | None
     partition: int | None
-    bytes: int
+    bytes: int  # that it takes on the disk
     kind: str  # delete, future or stray
 
     @property
@@ -99,7 +100,9 @@ class Folder:
     roots: list[Root]
     leftovers: list[Leftover]
     waiting: list[WaitingPartition]
-    other_bytes: Counter[str | None]  # of files beside logs, by topic
+    # Of files beside logs, by topic: their sizes, and the space that they take.
+    other_bytes: Counter[str | None]
+    other_bytes_on_disk: Counter[str | None]
     topic_ids: dict[str | None, str]
     # By the folder around a partition's, the first offsets that consumers may read.
     start_offsets: dict[str, Offsets]
@@ -110,6 +113,11 @@ class Folder:
         roots = {_root_of(one.log.folder, one) for one in partition if _is_of_broker(one)}
         starts = (self.start_offsets.get(root, {}) for root in roots)
         return max([0, *(known.get((path.topic, path.partition), 0) for known in starts)])
+
+    @property
+    def topics_by_id(self) -> dict[str, str]:
+        """The names of topics, as far as their folders have an id."""
+        return {topic_id: topic for topic, topic_id in self.topic_ids.items() if topic}
 
     @property
     def is_of_one_cluster(self) -> bool:
@@ -138,6 +146,7 @@ def look_at(
     # The names of all topics are needed for an error about one that does not exist.
     listed = any_partition if named else None
     logs, files = find_segments(locations, keys=keys, wanted=listed, failed=failed)
+    logs, files = _once(logs, files)
     partitions = partitions_of(logs, files)
     named.check((partition[0].path[:2] for partition in partitions), locations)
     partitions = [each for each in partitions if named.has(*each[0].path[:2])]
@@ -156,6 +165,7 @@ def look_at(
         [],
         list(_waiting(locations, wanted, failed)),
         Counter(),
+        Counter(),
         {},
         {},
     )
@@ -167,6 +177,27 @@ def look_at(
         for one in {one.log.folder: one for one in partition if _is_of_broker(one)}.values():
             _read_start_offsets(found, one)
     return found
+
+
+def _once(
+    logs: list[StoredFile], files: dict[str, StoredFile]
+) -> tuple[list[StoredFile], dict[str, StoredFile]]:
+    """The files without those of folders that a link shows a second time."""
+    first: dict[tuple[str, str | None, int | None], str] = {}
+    is_again: dict[str, bool] = {}
+    for file in files.values():
+        if file.is_local and file.folder not in is_again:
+            place = parse_log_path(file.path)
+            seen = os.path.realpath(file.folder), place.topic, place.partition
+            is_again[file.folder] = first.setdefault(seen, file.folder) != file.folder
+    if not any(is_again.values()):
+        return logs, files
+    for folder in (folder for folder, is_twice in is_again.items() if is_twice):
+        logger.warning("%s: is not counted, because a link shows a folder a second time", folder)
+    return (
+        [log for log in logs if not is_again.get(log.folder)],
+        {path: file for path, file in files.items() if not is_again.get(file.folder)},
+    )
 
 
 def _is_of_broker(segment: Segment) -> bool:
@@ -191,11 +222,12 @@ def _look_beside(found: Folder, wanted: set[str]) -> None:
             continue
         for suffix in _SUFFIXES:
             if file.name.endswith(suffix):
-                found.leftovers.append(_leftover(file.path, file.size, suffix))
+                found.leftovers.append(_leftover(file.path, file.bytes_on_disk, suffix))
                 break
         else:
             if not SEGMENT_NAME.fullmatch(file.name):
                 found.other_bytes[path.topic] += file.size
+                found.other_bytes_on_disk[path.topic] += file.bytes_on_disk
         try:
             if file.name == PARTITION_METADATA:
                 table = parse_partition_metadata(as_bytes(file.read_now()), file.path)
@@ -242,6 +274,7 @@ def _waiting(
     locations: Iterable[str], wanted: set[str], failed: Failed
 ) -> Iterator[WaitingPartition]:
     """Partitions' folders that a broker has renamed, in the roots at these locations."""
+    seen = set()
     for location in locations:
         where = Location(location, failed)
         tops = where.matches() or [where.info(where.path)]
@@ -256,6 +289,8 @@ def _waiting(
             path = where.stored(info).path
             place = parse_log_path(f"{path}/{'0' * 20}.log")
             kind = info.base_name.rpartition("-")[2]
-            size = sum(file.size for file in where.files(inside))
-            if not wanted or place.topic in wanted:
+            size = sum(where.stored(file).bytes_on_disk for file in where.files(inside))
+            real = os.path.realpath(path)
+            if real not in seen and (not wanted or place.topic in wanted):
+                seen.add(real)
                 yield WaitingPartition(path, place.topic, place.partition, size, kind)

@@ -64,6 +64,7 @@ def info(
             "segments": sum(end["segments"] for end in ends),
             "bytes": sum(end["bytes"] for end in ends),
             "otherBytes": sum(folder.other_bytes.values()),
+            "otherBytesOnDisk": sum(folder.other_bytes_on_disk.values()),
             "leftovers": len(folder.leftovers),
             "leftoverBytes": sum(one.bytes for one in folder.leftovers),
         },

@@ -76,23 +76,24 @@ class Newest:
             if key not in self.decided or self.decided[key][0] < newest[0]:
                 self.decided[key] = newest
 
-    def present(self) -> dict[bytes, bytes]:
-        """The newest values of the keys that have not been removed since."""
-        return {key: value for key, (_, value) in self.decided.items() if value is not None}
+    def decoded(self, kind: str) -> Iterator[Decoded]:
+        """The keys that have not been removed since, with their newest values."""
+        present = {key: value for key, (_, value) in self.decided.items() if value is not None}
+        keys, values = pa.array(present, pa.binary()), pa.array(present.values(), pa.binary())
+        return decoded(kind, {"key": keys, "value": values})
 
 
 class Decoded(NamedTuple):
-    """A key of an internal topic with its newest value, as far as kafkajit knows their versions."""
+    """A record of an internal topic, as far as kafkajit knows the versions of its parts."""
 
     type: str | None
     key: dict[str, Any] | None
     value: dict[str, Any] | None
 
 
-def decoded(kind: str, values: Mapping[bytes, bytes]) -> Iterator[Decoded]:
-    """The values of the keys of an internal topic, decoded."""
-    columns = (pa.array(column, pa.binary()) for column in (values.keys(), values.values()))
-    for row in decode_payloads(kind, *columns, lenient=True).to_pylist():
+def decoded(kind: str, rows: Mapping[str, pa.Array]) -> Iterator[Decoded]:
+    """The columns key and value of an internal topic, decoded."""
+    for row in decode_payloads(kind, rows["key"], rows["value"], lenient=True).to_pylist():
         row = row or {"key": None, "value": None}
         key, value = json.loads(row["key"] or "{}"), json.loads(row["value"] or "{}")
         yield Decoded(key.get("type"), _known(key), _known(value))

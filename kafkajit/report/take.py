@@ -115,7 +115,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     troubles.extend([*map(trouble.of_leftover, folder.problems()), *map(trouble.of_unread, unread)])
     segments = {topic.name: topic.segments for topic in topics}
     internal = InternalTopics(segments, options.paths, options.keys, runner, troubles)
-    commits = internal.commits()
+    commits = internal.commits(folder.topics_by_id)
     figures = [topic.figures for topic in topics]
     coordinators = None
     if folder.is_of_one_cluster and any(map(_has_open_transactions, figures)):
@@ -150,7 +150,9 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
             "partitions": sum(len(topic.partitions) for topic in figures),
             "segments": len(every),
             "bytes": sum(topic.bytes for topic in figures),
+            "bytesOnDisk": sum(segment.log.bytes_on_disk for segment in every),
             "otherBytes": sum(folder.other_bytes.values()),
+            "otherBytesOnDisk": sum(folder.other_bytes_on_disk.values()),
             "records": sum(topic.records for topic in figures),
             "batches": sum(topic.batches for topic in figures),
             "firstTimestamp": min((first for first, _ in times), default=None),

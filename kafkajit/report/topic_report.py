@@ -53,7 +53,9 @@ class TopicReport:
         return figures.document() | {
             "topicId": folder.topic_ids.get(figures.topic),
             "isInternal": figures.topic is not None and is_internal(figures.topic),
+            "bytesOnDisk": sum(one.log.bytes_on_disk for one in self.segments),
             "otherBytes": folder.other_bytes[figures.topic],
+            "otherBytesOnDisk": folder.other_bytes_on_disk[figures.topic],
             "lastModified": max(modified) // 1_000_000 if modified else None,
             "abortedTransactions": aborted,
             "sample": self.sample,

@@ -19,7 +19,7 @@ from kafkajit.storage.source import (
     open_file,
     read_small,
 )
-from kafkajit.system.holes import SMALL, data_end
+from kafkajit.system.holes import SMALL, bytes_on_disk, data_end
 from kafkajit.system.whole_listing import whole_listing, whole_pages
 
 logger = logging.getLogger("kafkajit")
@@ -47,6 +47,13 @@ class StoredFile:
     def is_local(self) -> bool:
         """Whether opening it takes no round trip."""
         return self.filesystem is None
+
+    @property
+    def bytes_on_disk(self) -> int:
+        """The bytes that take space: fewer than the file's size if it has holes."""
+        if self.filesystem is None or isinstance(self.filesystem, LocalFileSystem):
+            return bytes_on_disk(self.key, self.size)
+        return self.size
 
     @property
     def requests(self) -> Requests | None:

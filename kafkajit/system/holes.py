@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 # Stretches of data that are looked at: more are rare, and the system needs some time for each.
 _MOST_STRETCHES = 10_000
 SMALL = 4 << 30  # twice the size of a segment at most
 _BLOCK = 512  # bytes that st_blocks counts
+
+
+def bytes_on_disk(path: str, size: int) -> int:
+    """The bytes of a file that take space: fewer than its size if it has holes."""
+    try:
+        blocks = getattr(Path(path).stat(), "st_blocks", None)
+    except OSError:  # a broker has renamed or removed it
+        return size
+    return size if blocks is None else min(size, blocks * _BLOCK)
 
 
 def data_end(file: int, size: int) -> int:

@@ -11,7 +11,7 @@ from corpus import DATA
 from scanning import write_partition
 
 import kafkajit.testing as kt
-from kafkajit.report.groups import OFFSETS_TOPIC, commits_of
+from kafkajit.report.groups import OFFSETS_TOPIC, Groups
 from kafkajit.report.newest import Newest, plan_newest, read_newest
 
 
@@ -37,7 +37,7 @@ def newest_in(location: Path) -> Newest:
 
 def test_a_tombstone_is_newer_than_the_commit_before_it(tmp_path: Path) -> None:
     newest = newest_in(DATA / "internal")
-    assert commits_of(newest)
+    assert Groups(newest).commits
     (key, *_) = newest.decided
     value = newest.decided[key][1]
     log = record(0, key, value)
@@ -46,7 +46,7 @@ def test_a_tombstone_is_newer_than_the_commit_before_it(tmp_path: Path) -> None:
     write_partition(tmp_path, {0: log + record(1, key, None)}, "__consumer_offsets-0")
     newest = newest_in(tmp_path)
     assert newest.decided == {key: (1, None)}
-    assert commits_of(newest) == []
+    assert Groups(newest).commits == []
 
 
 def record(offset: int, key: bytes, value: bytes | None, producer: int | None = None) -> bytes:

@@ -19,7 +19,7 @@ function headFigures(report) {
   const brokers = new Set(report.folders.map((folder) => folder.brokerId).filter((id) => !isMissing(id)));
   const spoken = [brokers.size ? plural(brokers.size, "broker") : null, plural(report.folders.length, "folder")].filter(Boolean).join(", ");
   return tiles(
-    tile("Size of the logs", bytes(totals.bytes), totals.otherBytes ? `+ ${bytesText(totals.otherBytes)} of indexes and others` : null),
+    tile("Size of the logs", bytes(totals.bytes), totals.otherBytes ? `+ ${bytesText(totals.otherBytesOnDisk ?? totals.otherBytes)} of indexes and others on the disk` : null),
     tile("Records", count(totals.records), `in ${plural(totals.batches, "batch", "batches")}`),
     tile("Topics", count(totals.topics), spoken),
     tile("Partitions", count(totals.partitions), plural(totals.segments, "segment")),

@@ -31,7 +31,7 @@ function topicPage(report, topic) {
 function topicTiles(report, topic) {
   const ago = (ms) => (hasTime(ms) ? agoText(ms, report.madeAt) : null);
   return tiles(
-    tile("Size", bytes(topic.bytes), `${shareText(topic.bytes, report.totals.bytes)} of all; + ${bytesText(topic.otherBytes ?? 0)} of indexes and others`),
+    tile("Size", bytes(topic.bytes), `${shareText(topic.bytes, report.totals.bytes)} of all; + ${bytesText(topic.otherBytesOnDisk ?? topic.otherBytes ?? 0)} of indexes and others on the disk`),
     tile("Records", count(topic.records), `in ${plural(topic.batches, "batch", "batches")}`),
     tile("Partitions", count(topic.partitions), plural(topic.segments, "segment")),
     tile("Oldest record", time(topic.firstTimestamp), ago(topic.firstTimestamp)),
@@ -162,9 +162,9 @@ function topicSavings(topic, sql, from) {
 }
 
 function topicGroups(rows, sql) {
-  return figure({ title: "Groups", size: "wide", sql: sql.groups, from: "From __consumer_offsets and the ends of the logs" }, dataTable({
+  return figure({ title: "Groups", size: "wide", sql: sql.groups, from: GROUPS_FROM }, dataTable({
     caption: "Groups by partition", rows, sorted: [2, true], filter: "Filter groups", empty: "No group has committed offsets for this topic.",
-    columns: [textColumn("Group", "group"), { label: "Partition", numeric: true, value: (row) => row.partition, cell: (row) => String(row.partition) }, barColumn("Lag", "lag", rows, count),
+    columns: [groupColumn, { label: "Partition", numeric: true, value: (row) => row.partition, cell: (row) => String(row.partition) }, barColumn("Lag", "lag", rows, count),
       offsetColumn("Offset", "offset"), offsetColumn("End offset", "endOffset"), timeColumn("Committed", "committedAt", { secondary: true }), membersColumn],
   }));
 }

@@ -9,13 +9,15 @@ const severityMark = (severity, text) =>
 const MEMBERS = new Map([[true, "yes"], [false, "no"]]);
 const membersColumn = { label: "Members", value: (row) => MEMBERS.get(row.hasMembers) ?? null, cell: (row) => MEMBERS.get(row.hasMembers) ?? missing() };
 
+const GROUPS_FROM = "From __consumer_offsets, __share_group_state and the ends of the logs";
+const groupColumn = { label: "Group", value: (row) => row.group, cell: (row) => el("span", {}, named(row.group), row.kind === "share" ? el("small", {}, "share group") : null) };
+
 function groupsSection(report) {
-  const from = "From __consumer_offsets and the ends of the logs";
-  if (report.groups === null) return section("groups", "Groups", el("p", { class: "empty figure wide" }, "Groups were not read: their offsets are in the topic __consumer_offsets."));
+  if (report.groups === null) return section("groups", "Groups", el("p", { class: "empty figure wide" }, "Groups were not read: their offsets are in the topics __consumer_offsets and __share_group_state."));
   const added = new Map();
   for (const row of report.groups) {
-    const key = JSON.stringify([row.group, row.topic]);
-    const sum = added.get(key) ?? { group: row.group, topic: row.topic, partitions: 0, lag: null, most: null, committedAt: null, hasMembers: row.hasMembers };
+    const key = JSON.stringify([row.group, row.kind, row.topic]);
+    const sum = added.get(key) ?? { group: row.group, kind: row.kind, topic: row.topic, partitions: 0, lag: null, most: null, committedAt: null, hasMembers: row.hasMembers };
     sum.partitions += 1;
     if (!isMissing(row.lag)) {
       sum.lag = (sum.lag ?? 0) + row.lag;
@@ -25,9 +27,9 @@ function groupsSection(report) {
     added.set(key, sum);
   }
   const rows = [...added.values()];
-  return section("groups", "Groups", figure({ title: "Lag", size: "wide", sql: report.sql.groups, from, lead: "Records between a group's commits and the ends of the partitions." }, dataTable({
+  return section("groups", "Groups", figure({ title: "Lag", size: "wide", sql: report.sql.groups, from: GROUPS_FROM, lead: "Records between a group's commits and the ends of the partitions." }, dataTable({
     caption: "Groups by lag", rows, sorted: [3, true], filter: "Filter groups", empty: "No group has committed offsets.",
-    columns: [textColumn("Group", "group"), topicColumn(), countColumn("Partitions", "partitions", { secondary: true }), barColumn("Lag", "lag", rows, count),
+    columns: [groupColumn, topicColumn(), countColumn("Partitions", "partitions", { secondary: true }), barColumn("Lag", "lag", rows, count),
       countColumn("Of one partition", "most", { secondary: true }), timeColumn("Last commit", "committedAt", { secondary: true }), { ...membersColumn, secondary: true }],
   })));
 }
