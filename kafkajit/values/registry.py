@@ -124,6 +124,7 @@ class _Registry:
 
     def __init__(self) -> None:
         self._versions: dict[_Key, Schema] = {}
+        self._undeleted: dict[str, set[int]] = {}  # the versions of subjects
         self._texts: dict[tuple[str, int], Schema] = {}  # by context and id
         self._subjects: dict[str, str] = {}  # by their aliases
         self._read = 0
@@ -178,7 +179,7 @@ class _Registry:
         before = self._versions.get(key)
         if given is None:
             if before is not None:
-                self._versions[key] = replace(before, deletion=HARD)
+                self._put(key, replace(before, deletion=HARD))
             return
         schema = registered(given, offset=offset)
         if schema.id is not None:
@@ -191,7 +192,13 @@ class _Registry:
                     known.offset,
                 )
                 schema = replace(schema, id=None)
+        self._put(key, schema)
+
+    def _put(self, key: _Key, schema: Schema) -> None:
+        subject, version = key
         self._versions[key] = schema
+        undeleted = self._undeleted.setdefault(subject, set())
+        (undeleted.add if schema.deletion is None else undeleted.discard)(version)
 
     def _config(self, subject: str, given: dict[str, Any]) -> None:
         """Take in the settings of a subject: it may be an alias of another one."""
@@ -207,6 +214,9 @@ class _Registry:
             self._subjects[subject] = alias if is_qualified else f":{context}:{alias}"
 
     def _delete_subject(self, subject: str, last: int) -> None:
-        for key, schema in self._versions.items():
-            if key[0] == subject and key[1] <= last and schema.deletion is None:
-                self._versions[key] = replace(schema, deletion=SOFT)
+        left = self._undeleted.pop(subject, set())
+        for version in left:
+            if version <= last:
+                key = subject, version
+                self._versions[key] = replace(self._versions[key], deletion=SOFT)
+        self._undeleted[subject] = {version for version in left if version > last}

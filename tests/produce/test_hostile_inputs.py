@@ -2,13 +2,19 @@ from __future__ import annotations
 
 import gzip
 import random
+import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import fuzz_inputs
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from corpus import NO_JIT
+from parquet_footers import LIST, STRUCT, footer_of, value_of, with_footer
 
 import kafkajit
+from kafkajit.produce.inputs.parquet_footer import row_groups_in
 
 
 def test_mutated_files_are_read_or_an_error_that_names_them(
@@ -46,3 +52,143 @@ def test_a_line_of_gigabytes_is_an_error_in_bounded_time(tmp_path: Path) -> None
             file.write(b"x" * (1 << 20))
     with pytest.raises(ValueError, match=r"a\.jsonl\.gz, line 1: a record has more than 256 MiB"):
         kafkajit.import_files(tmp_path / "a.jsonl.gz", tmp_path / "logs", topic="t", partitions=1)
+
+
+MANY = 2**31 - 1
+SOME = 1_234_567
+
+
+def run(count: int, text: str) -> pa.Array:
+    return pa.RunEndEncodedArray.from_arrays(pa.array([count], pa.int64()), pa.array([text]))
+
+
+def list_of(values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, MANY], pa.int32()), values)
+
+
+# Columns, and the words of the error.
+CLAIMS: dict[str, tuple[Callable[[], pa.Array], str]] = {
+    "rows of nulls": (
+        lambda: pa.nulls(SOME),
+        "a batch claims 1,099,511,627,776 rows in 0 bytes",
+    ),
+    "rows of a run": (
+        lambda: run(SOME, "x"),
+        "a batch claims 1,099,511,627,776 rows in 17 bytes",
+    ),
+    "nulls": (
+        lambda: list_of(pa.nulls(MANY)),
+        "row 1: it has 17,179,869,184 bytes, more than 268,435,456",
+    ),
+    "as many nulls": (
+        lambda: pa.FixedSizeListArray.from_arrays(pa.nulls(MANY), MANY),
+        "row 1: it has 17,179,869,184 bytes",
+    ),
+    "structs": (
+        lambda: list_of(pa.StructArray.from_buffers(pa.struct([]), MANY, [None])),
+        "row 1: it has 17,179,869,184 bytes",
+    ),
+    "a run": (
+        lambda: list_of(run(MANY, "")),
+        "lists claim 2,147,483,647 elements, which their bytes do not have",
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_rows_and_elements_without_bytes_are_not_believed(tmp_path: Path, claim: str) -> None:
+    make, words = CLAIMS[claim]
+    column = make()
+    path = tmp_path / "a.arrow"
+    with pa.ipc.new_file(path, pa.schema([("value", column.type)])) as file:
+        file.write_batch(pa.record_batch({"value": column}))
+    # Arrow writes no array of more than 2 Gi rows.
+    some, many = (struct.pack("<q", count) for count in (SOME, 1 << 40))
+    path.write_bytes(path.read_bytes().replace(some, many))
+    with pytest.raises(ValueError, match=r"a\.arrow") as error:
+        kafkajit.import_files(path, tmp_path / "logs", topic="t", partitions=1)
+    assert words in str(error.value)
+
+
+def parquet_file() -> bytes:
+    return fuzz_inputs.parquet("none")
+
+
+def histogram_of_another_column(content: bytes) -> bytes:
+    footer = footer_of(content)
+    for chunk in value_of(value_of(footer, 4)[1][0], 1)[1]:
+        # Size statistics, with a histogram of definition levels that the column does not have.
+        value_of(chunk, 3).append([16, STRUCT, [[3, LIST, [6, [1] * 9]]]])
+    return with_footer(content, footer)
+
+
+def more_columns_than_the_schema(content: bytes) -> bytes:
+    footer = footer_of(content)
+    chunks = value_of(value_of(footer, 4)[1][0], 1)[1]
+    chunks.append(chunks[0])
+    return with_footer(content, footer)
+
+
+def test_a_footer_that_contradicts_itself_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(more_columns_than_the_schema(parquet_file()))
+    with pytest.raises(ValueError, match="row group 0 has 9 columns, and the schema 8"):
+        kafkajit.import_files(path, tmp_path / "logs", new_offsets=True)
+
+
+def test_statistics_of_another_column_do_not_end_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(histogram_of_another_column(parquet_file()))
+    assert fuzz_inputs.read(path, tmp_path)
+
+
+def test_a_file_of_which_pyarrow_reads_fewer_rows_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(parquet_file())
+    read = pq.ParquetFile.iter_batches
+
+    def cut(file: pq.ParquetFile, *args: object, **options: object) -> object:
+        return list(read(file, *args, **options))[:1]
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", cut)
+    monkeypatch.setattr("kafkajit.produce.inputs.arrow_rows._BATCH_ROWS", 8)
+    plan = kafkajit.import_files(path, tmp_path / "logs", new_offsets=True)
+    with pytest.raises(ValueError, match="pyarrow reads 8 of its 40 rows"):
+        plan.apply()
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_footer_is_read_as_pyarrow_reads_it(tmp_path: Path) -> None:
+    options = [
+        {"compression": "zstd", "row_group_size": 7},
+        {"use_dictionary": False, "write_page_index": True},
+        {"data_page_version": "2.0", "store_schema": False, "write_statistics": False},
+        {"store_decimal_as_integer": True, "column_encoding": {"offset": "DELTA_BINARY_PACKED"}},
+    ]
+    for number, more in enumerate(options):
+        path = tmp_path / f"{number}.parquet"
+        if "column_encoding" in more:
+            more["use_dictionary"] = False
+        pq.write_table(fuzz_inputs.table(), path, **more)
+        metadata = pq.read_metadata(path)
+        expected = []
+        for at in range(metadata.num_row_groups):
+            group = metadata.row_group(at)
+            columns = [group.column(column) for column in range(group.num_columns)]
+            chunks = [
+                (
+                    one.path_in_schema,
+                    ["BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY"].index(
+                        one.physical_type
+                    ),
+                    any("DICTIONARY" in encoding for encoding in one.encodings),
+                    one.num_values,
+                    one.total_uncompressed_size,
+                )
+                for one in columns
+            ]
+            expected.append((group.num_rows, group.total_byte_size, chunks))
+        with pa.OSFile(str(path)) as file:
+            assert row_groups_in(file) == expected

@@ -71,6 +71,12 @@ COLUMNS: dict[str, tuple[pa.Array, list[bytes | None]]] = {
     "decimal": one(pa.array([decimal.Decimal("-1.50"), None]), "-1.50", None),
     "decimal256": one(pa.array([decimal.Decimal(10) ** 60], pa.decimal256(61, 0)), "1" + "0" * 60),
     "negative scale": one(pa.array([decimal.Decimal("1E+3")], pa.decimal128(5, -2)), "1000"),
+    "decimal64, negative scale": one(
+        pa.array([decimal.Decimal("-99E+2")], pa.decimal64(4, -2)), "-9900"
+    ),
+    "decimal32, negative scale": one(
+        pa.array([decimal.Decimal("-99E+2")], pa.decimal32(4, -2)), "-9900"
+    ),
     "date32": one(pa.array([dt.date(1969, 12, 31)]), "1969-12-31"),
     "date64": one(pa.array([dt.date(2026, 1, 2)], pa.date64()), "2026-01-02"),
     "time32": one(pa.array([dt.time(1, 2, 3)], pa.time32("ms")), "01:02:03.000"),

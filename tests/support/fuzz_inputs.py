@@ -23,6 +23,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from parquet_footers import mutated_footer
 
 import kafkajit
 from kafkajit.produce.inputs.input_files import input_files
@@ -139,6 +140,8 @@ SEEDS: list[tuple[str, Callable[[], bytes]]] = [
 
 def mutated(content: bytes, chance: random.Random) -> bytes:
     """The bytes with some of them changed, removed, repeated or exchanged."""
+    if content.startswith(b"PAR1") and chance.randrange(2):
+        return mutated_footer(content, chance)
     new = bytearray(content)
     for _ in range(chance.choice((1, 1, 1, 2, 5, 20))):
         at = chance.randrange(len(new) + 1)

@@ -169,6 +169,13 @@ def test_indexes_in_front_name_the_message() -> None:
             decoded([framed(b"\0", b""), framed(indexes, b"")], None, schemas=schemas)
 
 
+@pytest.mark.parametrize("indexes", [b"\xff" * 4_000_000, b"\xfe\xff\x7f" + b"\2" * 4_000_000])
+def test_indexes_without_end_are_refused_at_once(indexes: bytes) -> None:
+    schemas = {7: 'syntax = "proto3"; message M {int64 x = 1;}'}
+    with pytest.raises(RecordDeserializationError):  # and not after hours
+        decoded([framed(indexes, b"")], None, schemas=schemas)
+
+
 def test_old_clients_wrote_indexes_without_a_sign() -> None:
     value = framed(b"\x01\x01", b"\x08\x07")
     (row,) = decoded([value], None, schemas={7: PROTO}, message=None)

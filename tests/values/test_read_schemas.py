@@ -47,6 +47,37 @@ def folder(tmp_path: Path) -> Path:
     return write_registry(tmp_path / "logs" / "_schemas-0", RECORDS)
 
 
+def test_a_subject_may_be_deleted_and_registered_again(tmp_path: Path) -> None:
+    def deletion(last: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        return (
+            {"keytype": "DELETE_SUBJECT", "subject": "a", "magic": 0},
+            {"subject": "a", "version": last},
+        )
+
+    folder = write_registry(
+        tmp_path / "_schemas-0",
+        [
+            *(schema_record("a", version, version, '"int"') for version in (1, 2, 3)),
+            deletion(2),
+            schema_record("a", 2, 2, '"int"'),
+            (schema_key("a", 1), None),
+            schema_record("b", 1, 1, '"int"'),
+            deletion(2),
+            deletion(2),
+            schema_record("a", 4, 4, '"int"'),
+        ],
+    )
+    table = kafkajit.read_schemas(folder)
+    rows = {(row["subject"], row["version"]): row["deletion"] for row in table.to_pylist()}
+    assert rows == {
+        ("a", 1): "hard",
+        ("a", 2): "soft",
+        ("a", 3): None,
+        ("b", 1): None,
+        ("a", 4): None,
+    }
+
+
 def test_each_version_of_each_subject_is_a_row(folder: Path) -> None:
     table = kafkajit.read_schemas(folder)
     columns = ["subject", "version", "id", "schemaType", "deletion", "context", "offset"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkajit.produce.inputs.opened import opened_file
+from kafkajit.produce.inputs.parquet_footer import BYTE_ARRAY, RowGroup, row_groups_in
 from kafkajit.produce.inputs.plain_arrays import check_extensions
 from kafkajit.produce.inputs.row_sizes import pieces, sizes_of
 from kafkajit.produce.inputs.rows import (
@@ -28,6 +29,7 @@ _BATCH_BYTES = 32 << 20  # of Parquet that is read at once
 _BATCH_ROWS = 1 << 13
 # A file is not read ahead into memory, and the checksums that a page has are compared.
 _CAREFUL: dict[str, Any] = {"pre_buffer": False, "page_checksum_verification": True}
+_MOST_EMPTY_ROWS = 1 << 24  # of a batch that has fewer bits
 _CONTINUES = b"\xff\xff\xff\xff"  # before each message of a stream, since Arrow 0.15
 _END_OF_STREAM = bytes(4)
 
@@ -48,8 +50,9 @@ def parquet_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Ite
         used = [name for name in names if name in wanted]
         check_extensions(file.schema_arrow, used)
         _check_types(file.schema, used)
-        rows = _batch_rows(metadata)
-        repeated = _repeated(opened, metadata, rows, used)
+        groups = _row_groups(opened, metadata)
+        rows = _batch_rows(groups)
+        repeated = _repeated(opened, metadata, groups, rows, used)
         if repeated:  # as numbers they take no more than the dictionary and these
             file = pq.ParquetFile(
                 opened,
@@ -62,6 +65,23 @@ def parquet_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Ite
         for batch in file.iter_batches(rows, columns=used):
             yield from _rows(batch, names, first)
             first += batch.num_rows
+        if first != metadata.num_rows:
+            raise BadInputError(
+                f"pyarrow reads {first:,} of its {metadata.num_rows:,} rows: write it "
+                "with DuckDB, or as an Arrow file"
+            )
+
+
+def _row_groups(opened: pa.NativeFile, metadata: pq.FileMetaData) -> list[RowGroup]:
+    """The row groups of a file, which have a chunk for each leaf of the schema."""
+    groups = row_groups_in(opened)
+    for number, group in enumerate(groups):
+        if len(group.chunks) != metadata.num_columns:
+            raise BadInputError(
+                f"row group {number} has {len(group.chunks)} columns, and the schema "
+                f"{metadata.num_columns}"
+            )
+    return groups
 
 
 def _ranges(schema: pa.Schema, wanted: Collection[str]) -> Iterator[str]:
@@ -95,36 +115,36 @@ def _columns_of(path: str, used: Collection[str]) -> list[str]:
     return [name for name in used if path == name or path.startswith(f"{name}.")]
 
 
-def _batch_rows(metadata: pq.FileMetaData) -> int:
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    most = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)
+def _batch_rows(groups: Collection[RowGroup]) -> int:
+    most = max((group.size // max(group.rows, 1) for group in groups), default=1)
     if most > MOST_RECORD:
         raise BadInputError(f"a row has {most:,} bytes, more than {MOST_RECORD:,}")
     return int(max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(most, 1))))
 
 
 def _repeated(
-    opened: pa.NativeFile, metadata: pq.FileMetaData, rows: int, used: Collection[str]
+    opened: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    groups: Collection[RowGroup],
+    rows: int,
+    used: Collection[str],
 ) -> list[str]:
     """The paths of columns whose dictionaries have words that may fill memory as they repeat."""
     found = []
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for at in range(group.num_columns):
-            column = group.column(at)
-            path = column.path_in_schema
-            is_nested = "." in path
-            count = column.num_values if is_nested else min(rows, group.num_rows)
+    for number, group in enumerate(groups):
+        for chunk in group.chunks:
+            is_nested = "." in chunk.path
+            count = chunk.values if is_nested else min(rows, group.rows)
             if (
                 count > 1
-                and column.physical_type == "BYTE_ARRAY"
-                and _columns_of(path, used)
-                and path not in found
-                and any("DICTIONARY" in encoding for encoding in column.encodings)
-                and count * column.total_uncompressed_size > _BATCH_BYTES
-                and count * _longest_word(opened, metadata, number, path) > _BATCH_BYTES
+                and chunk.physical_type == BYTE_ARRAY
+                and _columns_of(chunk.path, used)
+                and chunk.path not in found
+                and chunk.has_dictionary
+                and count * chunk.size > _BATCH_BYTES
+                and count * _longest_word(opened, metadata, number, chunk.path) > _BATCH_BYTES
             ):
-                found.append(path)
+                found.append(chunk.path)
     return found
 
 
@@ -162,11 +182,21 @@ def arrow_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Itera
         first = 0
         for batch in batches:
             # A file's offsets may point anywhere.
+            _check_claim(batch)
             batch.validate(full=True)
             yield from _rows(batch, names, first)
             first += batch.num_rows
         if not is_file:
             _check_end(opened)
+
+
+def _check_claim(batch: pa.RecordBatch) -> None:
+    """Refuse a batch that claims many more rows than it has bits: nulls or one run."""
+    if batch.num_rows > max(_MOST_EMPTY_ROWS, 8 * batch.get_total_buffer_size()):
+        raise BadInputError(
+            f"a batch claims {batch.num_rows:,} rows in {batch.get_total_buffer_size():,} bytes; "
+            f"rows without bytes are read up to {_MOST_EMPTY_ROWS:,}"
+        )
 
 
 def _check_end(opened: pa.NativeFile) -> None:

@@ -171,8 +171,8 @@ _CASTS: list[tuple[_Test, Callable[[pa.Array], pa.Array]]] = [
     (pt.is_decimal128, _without_negative_scale),
     (pt.is_decimal256, _without_negative_scale),
     (
-        lambda kind: pt.is_decimal(kind),
-        lambda array: array.cast(pa.decimal128(38, array.type.scale)),
+        lambda kind: pt.is_decimal(kind),  # of 32 or 64 bits
+        lambda array: _without_negative_scale(array.cast(pa.decimal128(38, array.type.scale))),
     ),
 ]
 _LISTS: list[tuple[_Test, Callable[[pa.Array], Spans]]] = [

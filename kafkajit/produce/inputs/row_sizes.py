@@ -17,6 +17,7 @@ from kafkajit.produce.inputs.rows import MOST_RECORD, BadInputError
 from kafkajit.storage.source import Int64s
 
 _MOST_BYTES = 64 << 20  # of a batch that is written out
+_MOST_EMPTY = 1 << 24  # elements of lists that have fewer bits: of a run that repeats
 _FIXED = 8  # bytes of a value of any type besides its text
 
 
@@ -78,6 +79,22 @@ def sizes_of(array: pa.Array) -> Int64s:
     return sizes
 
 
+def _constant_size(kind: pa.DataType) -> int | None:
+    """The bytes of each value of a type; None if they differ."""
+    if pt.is_fixed_size_list(kind):
+        size = _constant_size(kind.value_type)
+        return None if size is None else _FIXED + int(kind.list_size) * size
+    if pt.is_fixed_size_binary(kind):
+        return _FIXED + int(kind.byte_width)
+    if pt.is_struct(kind):
+        sizes = [_constant_size(field.type) for field in kind]
+        known = [size for size in sizes if size is not None]
+        return _FIXED + sum(known) if len(known) == len(sizes) else None
+    if pt.is_primitive(kind) or pt.is_null(kind) or pt.is_decimal(kind):
+        return _FIXED
+    return None
+
+
 def _fixed(array: pa.Array) -> Int64s:
     return np.full(len(array), _FIXED, dtype=np.int64)
 
@@ -100,8 +117,16 @@ def _list_sizes(array: pa.Array, starts: Int64s, counts: Int64s) -> Int64s:
     counts = np.where(array.is_null().to_numpy(zero_copy_only=False), 0, counts)
     if not counts.any():
         return _fixed(array)
+    size = _constant_size(array.type.value_type) if not pt.is_map(array.type) else None
+    if size is not None:  # nulls may be billions
+        return _fixed(array) + counts * size
     filled = counts > 0
     first, end = int(starts[filled].min()), int((starts + counts)[filled].max())
+    if end - first > max(_MOST_EMPTY, 8 * array.values.get_total_buffer_size()):
+        raise BadInputError(
+            f"lists claim {end - first:,} elements, which their bytes do not have; elements "
+            f"without bytes are read up to {_MOST_EMPTY:,}"
+        )
     inside = np.concatenate(([0], np.cumsum(sizes_of(array.values.slice(first, end - first)))))
     begins = np.where(filled, starts - first, 0)
     return _fixed(array) + inside[begins + counts] - inside[begins]

@@ -13,7 +13,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from kafkajit.spark.local import fork_server
 from kafkajit.spark.local.java import Java, LaunchError
+from kafkajit.storage.cache_folder import cache_folder
 from kafkajit.system.current_folder import (
     entries_in_front,
     temporary_folder,
@@ -153,8 +153,7 @@ def _flags(folder: Path, conf: Mapping[str, str], verbose: bool) -> list[str]:
         *FLAGS,
         f"-Xmx{heap_setting(conf)}",
         f"-Djava.io.tmpdir={folder}",
-        # not in the user's current folder
-        f"-XX:ErrorFile={tempfile.gettempdir()}/kafkajit-java-error-%p.log",
+        f"-XX:ErrorFile={_error_file()}",
     ]
     if not verbose:
         logging = folder / "log4j2.properties"
@@ -164,6 +163,14 @@ def _flags(folder: Path, conf: Mapping[str, str], verbose: bool) -> list[str]:
     flags[:0] = _words(os.environ.get("JAVA_TOOL_OPTIONS"), os.environ.get("JDK_JAVA_OPTIONS"))
     flags += _words(conf.get("spark.driver.extraJavaOptions"), os.environ.get("_JAVA_OPTIONS"))
     return flags
+
+
+def _error_file() -> str:
+    """A path for the JVM's last words: where nobody else can have planted a link."""
+    cache = cache_folder()
+    if cache is None:
+        return os.devnull
+    return f"{str(cache).replace('%', '%%')}/java-error-%p.log"
 
 
 def _words(*lines: str | None) -> list[str]:

@@ -151,6 +151,8 @@ def _local(cores: str, folder: str, verbose: bool) -> dict[str, str]:
         "spark.api.mode": "classic",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # Any user of this machine reaches the driver's ports, and would read paths and secrets.
+        "spark.authenticate": "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(verbose).lower(),
         "spark.sql.catalogImplementation": "in-memory",

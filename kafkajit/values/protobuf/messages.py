@@ -6,6 +6,9 @@ from kafkajit.errors import InvalidSchemaError, did_you_mean
 from kafkajit.values.framing import GLUE
 from kafkajit.values.protobuf.schema import Message, ProtoFile
 
+_DEEPEST = 1000  # messages within messages: the parser takes fewer
+_VARINT_BITS = 70  # of ten bytes, the longest
+
 
 def message_to_read(
     schema: ProtoFile,
@@ -61,6 +64,8 @@ def _named(written: ProtoFile, framing: int, body: bytes) -> Message:
     while p < len(body) and (not numbers or len(numbers) <= _count(numbers[0])):
         raw, p = _varint(body, p)
         numbers.append(raw)
+        if len(numbers) > _DEEPEST:
+            return written.messages[0]
     if numbers and numbers[0] % 2 == 0:  # signed, as clients write them by now
         numbers = [raw >> 1 ^ -(raw & 1) for raw in numbers]
     for index in numbers[1:]:
@@ -74,7 +79,7 @@ def _named(written: ProtoFile, framing: int, body: bytes) -> Message:
 def _varint(body: bytes, p: int) -> tuple[int, int]:
     """An unsigned varint, which may be cut short, and the position behind it."""
     raw = shift = 0
-    while p < len(body):
+    while p < len(body) and shift < _VARINT_BITS:
         raw |= (body[p] & 0x7F) << shift
         shift += 7
         p += 1
