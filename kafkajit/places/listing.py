@@ -39,6 +39,10 @@ _UNNAMED = (
 _UNDER_SEGMENTS = (
     "the folder around it has segments itself, as a partition's folder has: name it as a path"
 )
+_TIERED_BESIDE = (
+    "it leads to partitions of tiered storage, which are looked for only if no partition is beside "
+    "it: name it as a path"
+)
 _IN_PARTITION = "it is in a partition's folder, as a second copy makes it: name it as a path"
 # Pinterest's folders of entropy bits.
 _BITS = re.compile(r"[01]+")
@@ -48,6 +52,7 @@ _LEVELS = 4
 _LOST_AND_FOUND = "lost+found"
 # A bucket of other things is not explored to its end.
 _MOST_EXPLORED = 10_000
+_MOST_BESIDE = 1_000  # folders of a level, beside partitions
 
 
 def files_in(
@@ -168,7 +173,34 @@ def _report_beside(where: Location, folders: Iterable[FileInfo], why: str) -> No
         for info in folders
         if not ON_ITS_WAY.fullmatch(info.base_name) and info.base_name != _LOST_AND_FOUND
     ]
-    _report_unread(where, where.holding_segments(others), why)
+    holding: list[str] = []
+    below: dict[str, str] = {}
+    for folder, (holds, inside) in zip(others, where.each_holding(others), strict=True):
+        if holds:
+            holding.append(folder.path)
+        elif not where.is_link(folder.path):  # which may lead around
+            below |= {info.path: folder.path for info in _folders(inside)}
+    _report_unread(where, holding, why)
+    _report_unread(where, _leading_to_tiered(where, below), _TIERED_BESIDE)
+
+
+def _leading_to_tiered(where: Location, below: dict[str, str]) -> list[str]:
+    """The folders, beside partitions, below which tiered storage has partitions.
+
+    `below` has the folders in them, each with the one that it is in.
+    """
+    found: set[str] = set()
+    for _ in range(1, _LEVELS):
+        if len(below) > _MOST_BESIDE:
+            break
+        tops, below = below, {}
+        for (path, top), inside in zip(tops.items(), where.inside_quietly(tops), strict=True):
+            files = [info for info in inside if info.type == FileType.File]
+            if top not in found and _is_known(path.rpartition("/")[2], files):
+                found.add(top)
+            below |= {info.path: top for info in _folders(inside)}
+        below = {path: top for path, top in below.items() if top not in found}
+    return sorted(found)
 
 
 def _report_unread(where: Location, folders: list[str], why: str) -> None:
@@ -200,7 +232,7 @@ def _explored(
         for folder, inside in zip(folders, where.each_listed(folders), strict=True):
             files = where.files(inside)
             if any(READABLE_NAME.fullmatch(file.base_name) for file in files):
-                if _is_known(folder, files):
+                if _is_known(folder.base_name, files):
                     found = True
                     yield from files
                 elif not ON_ITS_WAY.fullmatch(folder.base_name):
@@ -226,12 +258,12 @@ def _explored(
         )
 
 
-def _is_known(folder: FileInfo, files: list[FileInfo]) -> bool:
-    """Whether a folder of segments is one of tiered storage."""
+def _is_known(name: str, files: list[FileInfo]) -> bool:
+    """Whether a folder of segments, of that name, is one of tiered storage."""
     return any(
         kafscale_name(file.path) is not None or object_name(file.path) is not None for file in files
     ) or (
-        PARTITION.fullmatch(folder.base_name) is not None
+        PARTITION.fullmatch(name) is not None
         and any(file.base_name in PINTEREST_MARKS for file in files)
     )
 

@@ -270,32 +270,48 @@ class Location:
             while some := list(islice(paths, _WAITING)):
                 yield from pool.map(function, some)
 
-    def holding_segments(self, folders: Iterable[FileInfo]) -> list[str]:
-        """Those of these folders that have segments, or have partitions' folders with some.
+    def each_holding(self, folders: Iterable[FileInfo]) -> Iterator[tuple[bool, list[FileInfo]]]:
+        """Whether each folder has segments, or partitions' folders with some; and what is in it.
 
         Nothing else in them is reported.
         """
-        paths = (folder.path for folder in folders)
-        return [path for path, holds in self._each(self._holds_segments, paths) if holds]
+        return self._each(self._holds_segments, (folder.path for folder in folders))
 
-    def _holds_segments(self, folder: str) -> tuple[str, bool]:
+    def _holds_segments(self, folder: str) -> tuple[bool, list[FileInfo]]:
         try:
             if self._filesystem is None and _leads_beside_itself(folder):
-                return folder, False
+                return False, []
             inside = self._with_names(folder)
             if _has_segments(inside):
-                return folder, True
+                return True, inside
             partitions = (
                 info.path
                 for info in inside
                 if info.type == FileType.Directory and _LIKE_PARTITION.fullmatch(info.base_name)
             )
-            return folder, any(_has_segments(self._with_names(path)) for path in partitions)
+            return any(_has_segments(self._with_names(path)) for path in partitions), inside
         except OSError as error:
             if not isinstance(error, FileNotFoundError):  # deleted since it was found
                 reason = error.strerror or str(error)
                 self.report(self.shown(folder), f"not searched: {reason}", is_beside=True)
-            return folder, False
+            return False, []
+
+    def is_link(self, folder: str) -> bool:
+        """Whether a folder is a link to one."""
+        return self._filesystem is None and Path(folder).is_symlink()
+
+    def inside_quietly(self, folders: Iterable[str]) -> Iterator[list[FileInfo]]:
+        """As each_listed, and nothing is reported: a folder that cannot be listed has nothing."""
+
+        def listed(folder: str) -> list[FileInfo]:
+            if self.is_link(folder):
+                return []  # it may lead around
+            try:
+                return self._with_names(folder)
+            except OSError:
+                return []
+
+        return self._each(listed, iter(folders))
 
     def _with_names(self, folder: str) -> list[FileInfo]:
         return list(with_names(self._opened.get_file_info(FileSelector(folder)), lambda *_: None))

@@ -363,6 +363,22 @@ def test_what_is_not_searched_is_named(tmp_path: Path) -> None:
         find_segments([str(deep)], failed=named.append)
 
 
+def test_tiered_segments_below_a_root_of_partitions_are_named(
+    kafscale: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (kafscale / "others" / "of" / "no" / "kind").mkdir(parents=True)
+    write_pinterest(kafscale / "backup", "main", "pins", 0, 3)
+    (kafscale / "around").symlink_to(kafscale)
+    everything = find_segments([str(kafscale)])[0]
+    assert "it leads to partitions" not in caplog.text
+    scanning.write_partition(kafscale, {0: b""}, "orders-0")
+    named: list[Exception] = []
+    assert len(find_segments([str(kafscale)], failed=named.append)[0]) == 1 < len(everything)
+    (error,) = [error for error in named if "it leads to partitions" in str(error)]
+    names = [f"{kafscale}/{name}" for name in ("backup", "default")]
+    assert str(error).startswith(f"{', '.join(names)}: not read, it leads to partitions of tiered")
+
+
 def test_copies_of_segments_are_named(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     folder.mkdir()

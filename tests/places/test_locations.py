@@ -78,6 +78,7 @@ OF_ROOT = sorted(
         f"orders-12/{LOG}",
         f"payments-0/{LOG}",
         f"__consumer_offsets-7/{LOG}",
+        f".x-0/{LOG}",
     ]
 )
 # location below the root: files found

@@ -142,20 +142,21 @@ def test_statistics_of_another_column_do_not_end_the_process(tmp_path: Path) -> 
     assert fuzz_inputs.read(path, tmp_path)
 
 
-def test_a_file_of_which_pyarrow_reads_fewer_rows_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_pyarrow_leaves_out_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    path.write_bytes(parquet_file())
-    read = pq.ParquetFile.iter_batches
-
-    def cut(file: pq.ParquetFile, *args: object, **options: object) -> object:
-        return list(read(file, *args, **options))[:1]
-
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", cut)
-    monkeypatch.setattr("kafkajit.produce.inputs.arrow_rows._BATCH_ROWS", 8)
-    plan = kafkajit.import_files(path, tmp_path / "logs", new_offsets=True)
-    with pytest.raises(ValueError, match="pyarrow reads 8 of its 40 rows"):
+    words = pa.list_(pa.dictionary(pa.int32(), pa.string()))
+    with pq.ParquetWriter(
+        path,
+        pa.schema([("key", pa.string()), ("value", words)]),
+        dictionary_pagesize_limit=1,
+        data_page_size=1,
+        write_batch_size=1,
+    ) as writer:
+        for group in ([[]], [["a"], ["b"]]):
+            keys = [str(number) for number in range(len(group))]
+            writer.write_table(pa.table({"key": keys, "value": pa.array(group, words)}))
+    plan = kafkajit.import_files(path, tmp_path / "logs", topic="t", partitions=1)
+    with pytest.raises(ValueError, match="pyarrow reads 0 of the 1 rows of row group 0"):
         plan.apply()
     assert not (tmp_path / "logs").exists()
 

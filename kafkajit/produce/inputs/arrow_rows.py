@@ -62,14 +62,17 @@ def parquet_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Ite
                 **_CAREFUL,
             )
         first = 0
-        for batch in file.iter_batches(rows, columns=used):
-            yield from _rows(batch, names, first)
-            first += batch.num_rows
-        if first != metadata.num_rows:
-            raise BadInputError(
-                f"pyarrow reads {first:,} of its {metadata.num_rows:,} rows: write it "
-                "with DuckDB, or as an Arrow file"
-            )
+        for number, group in enumerate(groups):
+            # pyarrow leaves out rows of some columns: across row groups, their values would move.
+            behind = first + group.rows
+            for batch in file.iter_batches(rows, row_groups=[number], columns=used):
+                yield from _rows(batch, names, first)
+                first += batch.num_rows
+            if first != behind:
+                raise BadInputError(
+                    f"pyarrow reads {group.rows - behind + first:,} of the {group.rows:,} rows of "
+                    f"row group {number}: write the file with DuckDB, or as an Arrow file"
+                )
 
 
 def _row_groups(opened: pa.NativeFile, metadata: pq.FileMetaData) -> list[RowGroup]:

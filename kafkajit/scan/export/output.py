@@ -81,6 +81,8 @@ class PartitionOutput:
             self._write(self.journal.without_begun(written))  # it is somebody else's
             self._check_free(written)
         sink.close()
+        if self._folder.shows_when_closed:
+            self._check_alone(f", because it may have replaced its {written}")
 
     def abandon(self, written: str, sink: pa.NativeFile) -> None:
         """Remove a file that is not committed."""
@@ -113,13 +115,13 @@ class PartitionOutput:
                 "or export to another folder"
             )
 
-    def _check_alone(self) -> None:
+    def _check_alone(self, why: str = "") -> None:
         """Raise if another run has added an entry to the journal since."""
         found = self._folder.entries(self._names.journal)
         if not set(found) <= set(self._entries):
             raise LockedError(
                 f"another export is writing {self._names.stem} to {self._folder.name}: run one at "
-                "a time, and export this partition again"
+                f"a time, and export this partition again{why and ' to a new folder'}{why}"
             )
 
     def _read(self) -> Journal:

@@ -166,7 +166,7 @@ def _flags(folder: Path, conf: Mapping[str, str], verbose: bool) -> list[str]:
 
 
 def _error_file() -> str:
-    """A path for the JVM's last words: where nobody else can have planted a link."""
+    """A path for the JVM's last words, at which nobody else can have planted a link."""
     cache = cache_folder()
     if cache is None:
         return os.devnull

@@ -20,6 +20,7 @@ from moto.server import ThreadedMotoServer
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.errors import LockedError, OffsetOutOfRangeError
+from kafkajit.scan.export.output import PartitionOutput
 from kafkajit.scan.export.output_folders import RemoteFolder
 
 
@@ -250,6 +251,36 @@ def test_two_runs_at_once_end_in_one_export_or_in_an_error(
         found = sorted(offset for some in offsets(bucket).values() for offset in some)
         assert found == list(range(60 if grows else 40)), turn
     assert turn > 5
+
+
+def test_a_run_that_closes_its_file_after_another_one_says_so(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = tmp_path / "logs"
+    append(logs / "orders-0", range(20))
+    complete = PartitionOutput.complete
+
+    class Late:
+        """A file that another run overtakes before it is closed."""
+
+        def __init__(self, sink: Any) -> None:
+            self.sink = sink
+
+        def close(self) -> None:
+            monkeypatch.undo()
+            monkeypatch.setenv("AWS_ACCESS_KEY_ID", "user")
+            monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "password")
+            append(logs / "orders-0", range(20, 60))
+            assert kafkajit.export(logs, bucket, to="parquet").records == 60
+            self.sink.close()
+
+    def late(output: PartitionOutput, written: str, sink: Any) -> None:
+        complete(output, written, Late(sink))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PartitionOutput, "complete", late)
+    name = f"orders-0-{0:020}.parquet"
+    with pytest.raises(LockedError, match=f"to a new folder, because .* replaced its {name}"):
+        kafkajit.export(logs, bucket, to="parquet")
 
 
 def test_a_segment_that_a_bucket_lacks_is_named(bucket: str, tmp_path: Path) -> None:
