@@ -28,6 +28,7 @@ from kafkajit.cli import (
     tail,
     warm_up,
 )
+from kafkajit.cli.argument_secrets import hidden, note_secrets
 from kafkajit.cli.error_text import reason
 from kafkajit.cli.guarded import guard_terminals
 from kafkajit.cli.look import AUTO, DAMAGE, choose, complain, painted
@@ -77,7 +78,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         name = painted(f"{self.prog}:", DAMAGE, sys.stderr)
-        self.exit(self.error_code, f"{name} {printable(message)}; see {self.prog} --help\n")
+        self.exit(self.error_code, f"{name} {printable(hidden(message))}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):
@@ -131,7 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         leave_out()
     options = None
     try:
-        options = _parsed(sys.argv[1:] if arguments is None else list(arguments))
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        note_secrets(words)
+        options = _parsed(words)
         if arguments is None and not _runs_spark(options):
             leave_out_pandas()
         code: int = 0 if options is None else options.run(options)

@@ -11,6 +11,7 @@ import os
 import sys
 from typing import TextIO
 
+from kafkajit.cli.argument_secrets import hidden
 from kafkajit.format.printable import printable
 
 # The meanings, and how terminals show them. A match, a place and what separates them are those of
@@ -79,6 +80,7 @@ def complain(command: str | None, text: str, *, has_lines: bool = False) -> None
     which `has_lines`.
     """
     sys.stdout.flush()
+    text = hidden(text)
     text = text if has_lines else printable(text)
     name = "kafkajit:" if command is None else f"kafkajit {command}:"
     print(f"{painted(name, DAMAGE, sys.stderr)} {text}", file=sys.stderr)

@@ -21,7 +21,7 @@ _URI = re.compile(
 )
 # The options of a location that are secrets, which people write behind other characters, too.
 _BETWEEN = "(?:.|%[0-9a-f]{2})?"
-_SECRETS = "|".join(
+SECRET_OPTIONS = "|".join(
     _BETWEEN.join(words)
     for words in (
         *(("access", "key"), ("secret", "key"), ("account", "key"), ("client", "secret")),
@@ -36,14 +36,14 @@ _STORE = r"(?:s3[an]?|gc?s|abfss?|wasbs?):/"
 _STORE_URI = re.compile(
     rf"(?P<scheme>(?=(?i:{_STORE}))[A-Za-z0-9]+):"
     r"(?://(?P<user>[^/?:@]*(?::[^@]*(?:@[^/?@]*)*?)?@(?=[^/?@]*(?:[/?]|\Z)))?(?P<host>[^/?]*))?"
-    rf"(?P<path>.*?)(?P<query>\?\w[\w.-]*=.*|[?&;#](?i:{_SECRETS})=.*)?",
+    rf"(?P<path>.*?)(?P<query>\?\w[\w.-]*=.*|[?&;#](?i:{SECRET_OPTIONS})=.*)?",
     re.DOTALL,
 )
 _MISPLACED = re.compile("/*[^/?:@]*:[^?@]*@")  # a key and its secret, where a URI has its path
 # What Spark must not show of a statement, a plan or an option: it writes them to its event log.
 REDACTED = (
     rf"(?i)\b(?:{_STORE}[^\s'\"@]*(?::|%3a)|[a-z][a-z0-9+.-]+://[^\s'\"/:@]*:(?!\d+/))[^\s'\"]*@"
-    rf"|\b(?:{_SECRETS})=[^&\s'\"]*"
+    rf"|\b(?:{SECRET_OPTIONS})=[^&\s'\"]*"
 )
 _LIKE_URI = re.compile(r"(?P<scheme>[^/]*)://")
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -134,7 +134,7 @@ def has_secrets(location: str) -> bool:
     if uri is None:
         return False
     is_misplaced = not uri["host"] and _MISPLACED.match(uri["path"])
-    in_query = re.search(_SECRETS, uri["query"] or "", re.IGNORECASE)
+    in_query = re.search(SECRET_OPTIONS, uri["query"] or "", re.IGNORECASE)
     return ":" in unquote(uri["user"] or "") or bool(is_misplaced or in_query)
 
 
@@ -149,7 +149,7 @@ def secrets_in(uri: re.Match[str], settings: Mapping[str, Any]) -> tuple[str, ..
     """
     found = [unquote(uri["user"] or "").rstrip("@").partition(":")[2]]
     for name, value in [*parse_qsl((uri["query"] or "")[1:]), *settings.items()]:
-        if re.search(_SECRETS, name, re.IGNORECASE):
+        if re.search(SECRET_OPTIONS, name, re.IGNORECASE):
             found += [str(value), *parse_qs(str(value).removeprefix("?")).get("sig", [])]
     found += [os.environ.get(name, "") for name in _OF_STORES]
     if uri["scheme"].startswith("s3"):

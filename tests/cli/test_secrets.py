@@ -6,6 +6,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -198,3 +199,43 @@ def test_a_refusal_that_repeats_the_request_shows_no_secret(
     assert "is refused: check the credentials" in printed
     assert TOKEN not in printed
     assert SECRET not in printed
+
+
+# URIs that nothing here takes for one, and URIs where a local path is meant.
+MISSPELLED = [
+    "s3://AKIAEXAMPLE:9wJalrX@b/logs",
+    "s3:/AKIAEXAMPLE:9wJalrX@b/logs",
+    "s3://AKIAEXAMPLE:9wJalrX%40b/logs",
+    "s3://AKIAEXAMPLE%3A9wJalrX%40b/logs",
+    "s3n:AKIAEXAMPLE:9wJalrX@b/logs",
+    "s3%3A%2F%2FAKIAEXAMPLE%3A9wJalrX%40b%2Flogs",
+    " s3://AKIAEXAMPLE:9wJalrX@b/logs",
+    "./s3://AKIAEXAMPLE:9wJalrX@b/logs",
+    "s3://b/logs?endpoint_override=AKIAEXAMPLE:9wJalrX@bad_host:x&region=us-east-1",
+    "s3://b/logs?session_token:9wJalrX",
+    "hdfs://AKIAEXAMPLE:9wJalrX@127.0.0.1:1/x",
+]
+MISPLACED = [
+    "info {}",
+    "dump-log {}",
+    "export sample: -o {}/a.csv",
+    "report sample: --compare {} -o r.html",
+    "report sample: -o {}",
+    "sql -f {}",
+    "tail sample:orders-0 --value-schema {}.avsc --value-decoder avro",
+    "info sample: --from {}",
+]
+
+
+@pytest.mark.whole
+def test_an_error_about_a_misspelled_uri_has_no_secret(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for uri in MISSPELLED:
+        for line in MISPLACED:
+            with suppress(SystemExit):
+                main([word.format(uri) for word in line.split(" ")])
+            printed = capfd.readouterr().err
+            assert "kafkajit" in printed
+            assert "9wJalrX" not in printed, (uri, line, printed)
