@@ -7,6 +7,7 @@ on time; here they go to each partition in turn, the same way every time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,15 +54,15 @@ class Router:
         said = self._topics_of(records) << 31 | self._partitions_of(records)
         # A hash table: sorting, as np.unique does, takes longer than everything after this.
         found = pa.array(said).dictionary_encode()
-        known = [self._number(value) for value in found.dictionary.to_pylist()]
+        topics = list(self._topics)
+        known = [self._number(value, topics) for value in found.dictionary.to_pylist()]
         routed: Int64s = np.array(known, dtype=np.int64)[found.indices.to_numpy()]
         return routed
 
-    def _number(self, said: int) -> int:
+    def _number(self, said: int, topics: Sequence[str]) -> int:
         if said not in self._numbers:
             self._numbers[said] = len(self.partitions)
-            topic = list(self._topics)[said >> 31]
-            self.partitions.append(TopicPartition(topic, said & MAX_INT32))
+            self.partitions.append(TopicPartition(topics[said >> 31], said & MAX_INT32))
         return self._numbers[said]
 
     def _topics_of(self, records: pa.RecordBatch) -> Int64s:
