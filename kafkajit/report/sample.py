@@ -7,7 +7,7 @@ folder gives the same sample.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,17 @@ from kafkajit.walk.selection import Selection
 
 _SCHEMA = with_corruption(record_schema(["timestamp", "key", "value", "headers", "controlType"]))
 _HOTTEST = 20
+_MARKER = 78  # bytes of the batch of a transaction's marker
 # A key is shown up to this number of characters.
 _SHOWN = 100
+
+
+@dataclass
+class Others:
+    """Damaged batches and the markers of transactions, and the bytes of all of them."""
+
+    gaps: list[Gap] = field(default_factory=list)
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,17 +50,17 @@ class Part:
     def size(self) -> int:
         return self.end - self.start
 
-    def records(self, gaps: list[Gap]) -> Iterator[pa.RecordBatch]:
+    def records(self, others: Others) -> Iterator[pa.RecordBatch]:
         """The sound records in it, without markers: timestamp, key, value and headers.
 
-        Damaged batches go to `gaps`.
+        What else there is, goes to `others`.
         """
         try:
-            yield from self._records(gaps)
+            yield from self._records(others)
         except (FileNotFoundError, EOFError):  # a running broker has deleted or truncated it
             return
 
-    def _records(self, gaps: list[Gap]) -> Iterator[pa.RecordBatch]:
+    def _records(self, others: Others) -> Iterator[pa.RecordBatch]:
         reader = SegmentReader(
             self.segment.log.open(self.start, self.end),
             mode=PERMISSIVE,
@@ -62,11 +71,14 @@ class Part:
         for rows in reader.records(_SCHEMA):
             damage = rows["corruption"]
             if damage.null_count < rows.num_rows:  # a row by itself
-                gaps.extend(Gap(**each) for each in damage.to_pylist() if each is not None)
+                gaps = [Gap(**each) for each in damage.to_pylist() if each is not None]
+                others.gaps += gaps
+                others.bytes += sum(gap.length for gap in gaps)
                 continue
             is_marker = rows["controlType"].is_valid()
             rows = rows.drop_columns(["controlType", "corruption"])
             if is_marker.true_count:
+                others.bytes += _MARKER * is_marker.true_count
                 rows = rows.filter(pc.invert(is_marker))
             if rows.num_rows:
                 yield rows
@@ -107,7 +119,7 @@ class RecordFigures:
     def __init__(self) -> None:
         self.records = 0
         self.bytes = 0  # of the batches on disk
-        self.gaps: list[Gap] = []  # damaged batches
+        self.others = Others()
         self._null_keys = self._tombstones = self._with_headers = 0
         self._key_bytes, self._value_bytes = Sizes(), Sizes()
         self._keys = Keys()
@@ -115,11 +127,11 @@ class RecordFigures:
     def read(self, part: Part) -> None:
         """Add the records of a part."""
         self.bytes += part.size
-        for rows in part.records(self.gaps):
-            self.add(rows)
+        for rows in part.records(self.others):
+            self.add(rows, part.segment.path.partition)
 
-    def add(self, rows: pa.RecordBatch) -> None:
-        """Add records."""
+    def add(self, rows: pa.RecordBatch, partition: int | None) -> None:
+        """Add records of a partition."""
         keys, values = rows["key"], rows["value"]
         self.records += rows.num_rows
         self._null_keys += keys.null_count
@@ -129,13 +141,14 @@ class RecordFigures:
             sizes.add(lengths.to_numpy(zero_copy_only=False))
         headers = pc.list_value_length(rows["headers"])
         self._with_headers += pc.sum(pc.greater(headers, 0)).as_py() or 0
-        self._keys.add(keys)
+        self._keys.add(keys, partition)
 
     def add_all(self, other: RecordFigures) -> None:
         """Add the figures of other records."""
         self.records += other.records
         self.bytes += other.bytes
-        self.gaps += other.gaps
+        self.others.gaps += other.others.gaps
+        self.others.bytes += other.others.bytes
         self._null_keys += other._null_keys
         self._tombstones += other._tombstones
         self._with_headers += other._with_headers
@@ -144,15 +157,20 @@ class RecordFigures:
         self._keys.add_all(other._keys)
 
     def compaction(self) -> dict[str, int] | None:
-        """The records that have a newer one with the same key, of those with a key."""
+        """The records with a key of which their partition has a newer one, and their number.
+
+        Their bytes are a share of those of batches with records.
+        """
         keyed = self.records - self._null_keys
         if not keyed:
             return None
-        superseded = max(0, keyed - self._keys.distinct)
+        distinct = self._keys.by_partition
+        superseded = max(0, keyed - distinct.number)
         return {
             "records": superseded,
+            "recordsError": round(distinct.number * distinct.error),
             "ofRecords": keyed,
-            "bytes": self.bytes * superseded // self.records,
+            "bytes": max(0, self.bytes - self.others.bytes) * superseded // self.records,
         }
 
     def document(self) -> dict[str, Any] | None:
@@ -167,8 +185,8 @@ class RecordFigures:
             "withHeaders": self._with_headers,
             "keyBytes": self._key_bytes.document(),
             "valueBytes": self._value_bytes.document(),
-            "distinctKeys": self._keys.distinct,
-            "distinctKeysError": self._keys.error,
+            "distinctKeys": self._keys.all.number,
+            "distinctKeysError": self._keys.all.error,
             "hottestKeys": [
                 {"key": shown(key), "records": count} for key, count in self._keys.hottest(_HOTTEST)
             ],

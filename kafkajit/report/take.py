@@ -53,6 +53,8 @@ _LEAST_SAMPLE = 64 << 10
 # A part of a sample has a MiB, or less in small segments: a topic of those has this number, if not
 # more.
 _LEAST_PARTS = 8
+# A folder of no more bytes than a sample is read whole, unless it has more segments than these.
+_WHOLE_SEGMENTS = 2000
 # What is encoded anew, of all topics, and for how many topics: the largest.
 _ENCODED_BYTES = 24 << 20
 _ENCODED_TOPICS = 25
@@ -225,16 +227,24 @@ def _topic_of(partition: list[Segment]) -> str:
     return first.path.topic or first.log.folder.rpartition("/")[2] or "/"
 
 
+def _is_whole(topics: Sequence[TopicReport], depth: str) -> bool:
+    """Whether all records are read."""
+    size = sum(topic.figures.bytes for topic in topics)
+    segments = sum(len(topic.segments) for topic in topics)
+    return depth == ALL or (size <= _SAMPLE_BYTES and segments <= _WHOLE_SEGMENTS)
+
+
 def _read_records(
     topics: Sequence[TopicReport], depth: str, progress: Progress, runner: Runner
 ) -> None:
     total = sum(topic.figures.bytes for topic in topics)
     most = _SAMPLE_BYTES
+    is_whole = _is_whole(topics, depth)
     for topic in topics:
         marks = [marked for one in topic.figures.partitions for marked in one.marks]
         size = topic.figures.bytes
-        share = size if depth == ALL else max(_LEAST_SAMPLE, most * size // max(total, 1))
-        parts = None if depth == ALL else max(_LEAST_PARTS, share >> 20)
+        share = size if is_whole else max(_LEAST_SAMPLE, most * size // max(total, 1))
+        parts = None if is_whole else max(_LEAST_PARTS, share >> 20)
         topic.sampled = spread(marks, share, parts)
         for one in topic.figures.partitions:
             one.marks = []
@@ -254,7 +264,7 @@ def _read_records(
         topic = by_name[name]
         topic.sampled_records, topic.sampled_bytes = figures.records, figures.bytes
         topic.sample, topic.compaction = figures.document(), figures.compaction()
-        topic.damage = figures.gaps
+        topic.damage = figures.others.gaps
         done += topic.figures.bytes
         progress("records", done, total)
 
@@ -286,8 +296,7 @@ def _dry_run(
 ) -> None:
     """Plan retention and compaction for all local partitions, unless that would take long."""
     total = sum(len(topic.figures.partitions) for topic in topics)
-    size = sum(topic.figures.bytes for topic in topics)
-    if depth != ALL and (size > _SAMPLE_BYTES or total > _PLANNED_PARTITIONS):
+    if not _is_whole(topics, depth) or (depth != ALL and total > _PLANNED_PARTITIONS):
         return
     by_name = {topic.name: topic for topic in topics}
     tasks = []

@@ -24,7 +24,7 @@ from kafkajit.report import savings, trouble
 from kafkajit.report.dry_runs import DryRuns
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.newest import Newest, read_newest
-from kafkajit.report.sample import Part, RecordFigures
+from kafkajit.report.sample import Others, Part, RecordFigures
 from kafkajit.report.savings import Encoding
 from kafkajit.report.trouble import Trouble
 from kafkajit.scan.options import ScanOptions
@@ -173,7 +173,7 @@ class Encode:
         size = plain = 0
         for part in self.parts:
             found = []
-            for batch in part.records([]):
+            for batch in part.records(Others()):
                 plain += batch.nbytes
                 if plain > _MOST_PLAIN:
                     break

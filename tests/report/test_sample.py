@@ -77,6 +77,7 @@ def test_figures_are_those_of_the_records(folder: Path) -> None:
     assert (compaction is None) == (not keys)
     if compaction is not None:
         assert compaction["records"] == len(keys) - len(set(keys))
+        assert compaction["recordsError"] == 0
         assert compaction["ofRecords"] == len(keys)
     for name, fields in (("keyBytes", keys), ("valueBytes", values)):
         sizes = found[name]
@@ -100,3 +101,35 @@ def test_damaged_batches_of_a_sample_are_left_out(tmp_path: Path) -> None:
 def test_a_long_key_is_cut() -> None:
     assert shown(b"x" * 200) == "x" * 100 + "…"
     assert shown("\u202e".encode()) == r"\u202e"
+
+
+def test_a_key_in_two_partitions_is_not_superseded(tmp_path: Path) -> None:
+    for number in range(3):
+        keys = [b"%d" % key for key in range(100)]
+        log = kt.batch([kt.Record(key, b"v") for key in keys])
+        write_partition(
+            tmp_path,
+            {0: log + kt.batch([kt.Record(b"0", b"v")], base_offset=100)},
+            f"orders-{number}",
+        )
+    figures = figures_of(tmp_path)
+    found = figures.document()
+    assert found is not None
+    assert found["distinctKeys"] == 100
+    compaction = figures.compaction()
+    assert compaction is not None
+    assert (compaction["records"], compaction["ofRecords"]) == (3, 303)
+
+
+def test_markers_and_damage_are_no_records_that_compaction_saves(tmp_path: Path) -> None:
+    record = kt.batch([kt.Record(b"k", b"v" * 10)])
+    damaged = bytearray(kt.batch([kt.Record(b"k", b"v" * 1000)], base_offset=1))
+    damaged[-3] ^= 1
+    markers = [kt.control_batch(1, base_offset=at, producer_id=at) for at in range(2, 52)]
+    last = kt.batch([kt.Record(b"k", b"v" * 10)], base_offset=52)
+    log = b"".join([record, bytes(damaged), *markers, last])
+    figures = figures_of(write_partition(tmp_path, {0: log}))
+    compaction = figures.compaction()
+    assert compaction is not None
+    assert (compaction["records"], compaction["ofRecords"]) == (1, 2)
+    assert compaction["bytes"] == len(record)

@@ -101,6 +101,16 @@ def test_a_small_share_of_small_segments_is_a_few_of_them(
     assert topic["sample"]["records"] == module._LEAST_PARTS
 
 
+def test_a_small_folder_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_partition(tmp_path, {number: log(number) for number in range(100)})
+    write_partition(tmp_path, {0: log(0)}, "other-0")
+    assert document_of(tmp_path)["takenFrom"]["sample"]["records"] == 101
+    assert document_of(tmp_path)["takenFrom"]["dryRuns"]["partitions"] == 2
+    monkeypatch.setattr(module, "_WHOLE_SEGMENTS", 50)
+    assert document_of(tmp_path)["takenFrom"]["sample"]["records"] < 101
+    assert document_of(tmp_path)["takenFrom"]["dryRuns"] is None
+
+
 def test_encodings_are_measured_on_the_same_records(tmp_path: Path) -> None:
     content = b"".join(log(number * 5, 5) for number in range(40))
     (topic,) = document_of(write_partition(tmp_path, {0: content}))["topics"]
