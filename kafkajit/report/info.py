@@ -167,6 +167,7 @@ def _partition(segments: list[Segment], log_start_offset: int) -> dict[str, Any]
     first = segments[0]
     start = max(first.base_offset, first.cut.first)
     behind = start if end.offset is None else end.offset + 1
+    behind = max(behind, segments[-1].base_offset)
     start = max(start, min(log_start_offset, behind))
     return {
         "topic": first.path.topic,
@@ -175,7 +176,7 @@ def _partition(segments: list[Segment], log_start_offset: int) -> dict[str, Any]
         "segments": len(segments),
         "bytes": sum(segment.log.size for segment in segments),
         "startOffset": start,
-        "endOffset": max(behind, segments[-1].base_offset),
+        "endOffset": behind,
         "lastTimestamp": end.timestamp,
         "codecs": sorted(end.codecs),
         "formats": sorted(end.formats),

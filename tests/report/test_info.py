@@ -30,6 +30,15 @@ def test_the_ends_are_those_of_the_log(
     assert partition["problem"] is None
 
 
+def test_a_log_may_start_in_an_empty_last_segment(tmp_path: Path) -> None:
+    log = kt.batch([kt.Record(value=b"v")] * 3)
+    write_partition(tmp_path, {0: log, 100: b""})
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 90\n")
+    (topic,) = info([str(tmp_path)])["topics"]
+    (partition,) = topic["eachPartition"]
+    assert (partition["startOffset"], partition["endOffset"]) == (90, 100)
+
+
 def test_an_empty_last_segment_leaves_the_end_to_the_one_before(tmp_path: Path) -> None:
     log = kt.batch([kt.Record(value=b"v")] * 3, codec="zstd", max_timestamp=1_700_000_000_007)
     (topic,) = info([str(write_partition(tmp_path, {0: log, 3: b""}))])["topics"]
