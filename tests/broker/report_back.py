@@ -156,7 +156,11 @@ def check(
             earliest = after.offsets[partition][0]
             starts = reported[partition]["startOffset"], looked_at[partition]["startOffset"]
             assert starts == (earliest, earliest), (partition, starts, earliest)
-    commits = {(one["group"], one["topic"], one["partition"]): one for one in taken["groups"]}
+    commits = {
+        (one["group"], one["topic"], one["partition"]): one
+        for one in taken["groups"]
+        if one["kind"] == "consumers"
+    }
     assert commits.keys() == after.groups.keys(), commits.keys() ^ after.groups.keys()
     for name, (offset, _) in after.groups.items():
         _, end, _ = after.offsets[name[1:]]
@@ -164,9 +168,14 @@ def check(
     assert {one for one in transactions(taken) if one[0] not in MOVING} == after.open
 
 
+def commits_of(taken: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The commits of groups of consumers."""
+    return [one for one in taken["groups"] if one["kind"] == "consumers"]
+
+
 def check_members(taken: Mapping[str, Any], figures: Figures) -> None:
     """Compare whether groups have members with the broker."""
-    for one in taken["groups"]:
+    for one in commits_of(taken):
         _, members = figures.groups[one["group"], one["topic"], one["partition"]]
         assert one["hasMembers"] == (members > 0), one
 
