@@ -21,7 +21,7 @@ _PATTERNS = [
         rf"(?<![a-z0-9])(?:s3[an]?|gc?s|abfss?|wasbs?)\.?(?:{_COLON}|//)(?:/|%2f)*"
         rf"(?P<key>[^\s'\":@%]*){_COLON}(?P<secret>[^\s'\"]+){_AT}",
         r"(?://|=)[^\s'\"/:@=]*:(?P<secret>[^\s'\"@&/]+)@",
-        rf"(?:{SECRET_OPTIONS}|token|sig|signature)(?:=|:|%3d)(?P<secret>[^&\s'\"]+)",
+        rf"(?:{SECRET_OPTIONS}|[?&;#](?:token|sig|signature))(?:=|:|%3d)(?P<secret>[^&\s'\"]+)",
     )
 ]
 _known: list[str] = []
@@ -36,8 +36,12 @@ def note_secrets(arguments: Iterable[str]) -> None:
         for match in pattern.finditer(argument)
         for text in match.groups()
     }
-    texts = {text for one in found for text in (one, unquote(one), quote(one, safe=""))}
+    texts = {text for one in found for text in (one, unquote(one), _quoted(one), repr(one)[1:-1])}
     _known[:] = sorted((text for text in texts if len(text) >= _SHORTEST), key=len, reverse=True)
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="surrogateescape")  # an argument need not be UTF-8
 
 
 def hidden(text: str) -> str:

@@ -121,8 +121,9 @@ class Folder:
 
     @property
     def is_of_one_cluster(self) -> bool:
-        """Whether no two folders say that they belong to different clusters."""
-        return len({root.cluster_id for root in self.roots} - {None}) <= 1
+        """Whether several folders all say that they belong to the same cluster."""
+        clusters = {root.cluster_id for root in self.roots}
+        return len(self.roots) == 1 or (len(clusters) == 1 and None not in clusters)
 
     def problems(self) -> Iterator[Leftover]:
         """The leftovers, largest first."""
@@ -182,21 +183,24 @@ def look_at(
 def _once(
     logs: list[StoredFile], files: dict[str, StoredFile]
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
-    """The files without those of folders that a link shows a second time."""
-    first: dict[tuple[str, str | None, int | None], str] = {}
-    is_again: dict[str, bool] = {}
-    for file in files.values():
-        if file.is_local and file.folder not in is_again:
+    """The files without those that a link to a folder shows a second time."""
+    real = {file.folder: os.path.realpath(file.folder) for file in files.values() if file.is_local}
+    is_link = {folder: os.path.abspath(folder) != path for folder, path in real.items()}  # noqa: PTH100
+    first: dict[tuple[str, str, str | None, int | None], StoredFile] = {}
+    again: dict[str, str] = {}  # paths, and the folders that have the files, too
+    for file in sorted(files.values(), key=lambda file: is_link.get(file.folder, False)):
+        if file.folder in real:
             place = parse_log_path(file.path)
-            seen = os.path.realpath(file.folder), place.topic, place.partition
-            is_again[file.folder] = first.setdefault(seen, file.folder) != file.folder
-    if not any(is_again.values()):
-        return logs, files
-    for folder in (folder for folder, is_twice in is_again.items() if is_twice):
-        logger.warning("%s: is not counted, because a link shows a folder a second time", folder)
+            seen = real[file.folder], file.name, place.topic, place.partition
+            other = first.setdefault(seen, file)
+            if other is not file:
+                again[file.path] = other.folder
+    for folder, kept in sorted({(path.rpartition("/")[0], kept) for path, kept in again.items()}):
+        if folder != kept:
+            logger.warning("%s: not counted again: it is the same folder as %s", folder, kept)
     return (
-        [log for log in logs if not is_again.get(log.folder)],
-        {path: file for path, file in files.items() if not is_again.get(file.folder)},
+        [log for log in logs if log.path not in again],
+        {path: file for path, file in files.items() if path not in again},
     )
 
 

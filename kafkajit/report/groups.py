@@ -28,7 +28,7 @@ class Commit(NamedTuple):
     topic: str
     partition: int
     offset: int | None
-    timestamp: int
+    timestamp: int | None
     has_members: bool | None
     kind: str = CONSUMERS
     served: tuple[tuple[int, int], ...] = ()  # offsets behind it that a share group has done with

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from itertools import groupby
+from typing import TypeVar, cast
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.amounts import number_of
@@ -16,6 +17,7 @@ from kafkajit.report.newest import Newest, plan_newest
 from kafkajit.report.share_groups import SCHEMA, SHARE_TOPIC, ShareGroups
 from kafkajit.report.tasks import HERE, ReadNewest, Runner, Unread
 from kafkajit.report.trouble import DAMAGE, Trouble
+from kafkajit.scan.plan import Split
 from kafkajit.scan.table import read_task
 
 # How often the logs are read from the start if a segment goes meanwhile.
@@ -58,6 +60,12 @@ class InternalTopics:
         if newest is None and shares is None:
             return None
         groups = Groups(newest or Newest())
+        if newest is not None and newest.damaged:
+            problem = (
+                f"{number_of(newest.damaged, 'damaged stretch', 'damaged stretches')} of its logs: "
+                "newer commits may have been there"
+            )
+            self._troubles.append(Trouble(DAMAGE, "unreadable", OFFSETS_TOPIC, None, "", problem))
         self._tell_undecoded(OFFSETS_TOPIC, groups.undecoded)
         if shares is None:
             return groups.commits
@@ -69,11 +77,15 @@ class InternalTopics:
         topic = TRANSACTIONS_TOPIC
         newest = self._newest(topic)
         is_damaged = any(
-            one.severity == DAMAGE and one.topic in (topic, None) for one in self._troubles
+            one.severity == DAMAGE
+            and (one.topic == topic or (one.topic is None and topic in one.path + one.problem))
+            for one in self._troubles
         )
-        if newest is None or is_damaged:
+        if newest is None or newest.damaged or is_damaged:
             return None
-        return Coordinators(newest, {one.path.partition for one in self._topics[topic]})
+        # A cleaner keeps the first offset in the name of the first segment.
+        whole = {one.path.partition for one in self._topics[topic] if one.base_offset == 0}
+        return Coordinators(newest, whole)
 
     def _newest(self, topic: str) -> Newest | None:
         return self._read(
@@ -129,11 +141,16 @@ def share_groups(paths: Sequence[str], keys: PrivateKeys = NO_KEYS) -> ShareGrou
     """The states of share groups in the logs at these paths, or the problem."""
 
     def read() -> ShareGroups:
-        found = ShareGroups()
+        logs: dict[str, ShareGroups] = {}
         tasks, options = plan_newest(SHARE_TOPIC, paths, keys)
         for task in tasks:
-            for rows in read_task(task, SCHEMA, options):
-                found.add(rows)
+            for folder, splits in groupby(cast("list[Split]", task), _folder_of):
+                log = logs.setdefault(folder, ShareGroups())
+                for rows in read_task([*splits], SCHEMA, options):
+                    log.add(rows)
+        found = ShareGroups()
+        for log in logs.values():
+            found.add_copy(log)
         return found
 
     return _patiently(read)
@@ -152,6 +169,10 @@ def _patiently(read: Callable[[], _Found | Unread]) -> _Found | str:
         if not found.is_gone or turn == 0:
             return found.problem
     raise AssertionError("the last turn returns")
+
+
+def _folder_of(split: Split) -> str:
+    return split.file.folder
 
 
 def _order(commit: Commit) -> tuple[str, str, int]:

@@ -86,15 +86,15 @@ class Keys:
         self._counts: dict[int, int] = {}
         self._names: dict[int, bytes] = {}
 
-    def add(self, keys: pa.Array, partition: int | None) -> None:
-        """Count these keys, without NULLs."""
+    def add(self, keys: pa.Array, partition: int) -> None:
+        """Count these keys of a partition, or of a copy of one, without NULLs."""
         keys = keys.drop_null().cast(pa.large_binary())
         if not len(keys):
             return
         hashes, rows, counts = np.unique(_hashes(keys), return_index=True, return_counts=True)
         self.all.add(hashes)
         placed = np.empty_like(hashes)
-        _place(hashes, -1 if partition is None else partition, placed)
+        _place(hashes, partition, placed)
         self.by_partition.add(placed)
         for hash_, row, count in zip(hashes.tolist(), rows.tolist(), counts.tolist(), strict=True):
             if hash_ in self._counts:

@@ -15,14 +15,13 @@ from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import Task, plan_tasks, read_task
-from kafkajit.schema import record_schema
+from kafkajit.schema import record_schema, with_corruption
 from kafkajit.topics.structs import decode_payloads
-from kafkajit.walk.damage import DROPMALFORMED
+from kafkajit.walk.damage import PERMISSIVE
 
 _COMMIT_MARKER = "COMMIT"
-_SCHEMA = record_schema(
-    ["partition", "offset", "key", "value", "producerId", "isTransactional", "controlType"]
-)
+_NAMES = ["partition", "offset", "key", "value", "producerId", "isTransactional", "controlType"]
+_SCHEMA = with_corruption(record_schema(_NAMES))
 
 # The offset of a key's newest record, and its value: None if that is a tombstone.
 _Newest = tuple[int, bytes | None]
@@ -37,6 +36,7 @@ class Newest:
 
     def __init__(self) -> None:
         self.decided: dict[bytes, _Newest] = {}
+        self.damaged = 0  # stretches that are not read
         # By partition and producer: what was written since its last marker, and before its first
         # one, which may end a transaction of the stretch before; whether that one commits.
         self._open: dict[tuple[int, int], dict[bytes, _Newest]] = {}
@@ -44,7 +44,11 @@ class Newest:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Add records that follow."""
-        columns = (rows[name].to_pylist() for name in _SCHEMA.names)
+        damage = rows["corruption"]
+        if damage.null_count < rows.num_rows:  # a row by itself
+            self.damaged += rows.num_rows - damage.null_count
+            return
+        columns = (rows[name].to_pylist() for name in _NAMES)
         for partition, offset, key, value, producer, in_transaction, marker in zip(
             *columns, strict=True
         ):
@@ -57,6 +61,7 @@ class Newest:
 
     def follow(self, stretch: Newest) -> None:
         """Add the stretch that follows."""
+        self.damaged += stretch.damaged
         for writer, (found, commits) in stretch._ended.items():
             self._open.setdefault(writer, {}).update(found)
             self._end(writer, commits=commits)
@@ -108,7 +113,7 @@ def plan_newest(
     topic: str, paths: Iterable[str], keys: PrivateKeys = NO_KEYS
 ) -> tuple[list[Task], ScanOptions]:
     """The tasks that read the logs of an internal topic at these paths."""
-    options = ScanOptions(tuple(paths), mode=DROPMALFORMED, private_keys=keys)
+    options = ScanOptions(tuple(paths), mode=PERMISSIVE, private_keys=keys)
     asked = [Predicate("topic", "=", topic)]
     return [task for task in plan_tasks(options, asked) if task], options
 

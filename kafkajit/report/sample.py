@@ -45,6 +45,7 @@ class Part:
     segment: Segment
     start: int
     end: int
+    owner: int = 0  # the number of its partition's copy among the topic's
 
     @property
     def size(self) -> int:
@@ -85,11 +86,15 @@ class Part:
 
 
 def spread(
-    marks: Sequence[tuple[Segment, Int64s]], most_bytes: int, most_parts: int | None = None
+    marks: Sequence[tuple[Segment, Int64s]],
+    most_bytes: int,
+    most_parts: int | None = None,
+    owners: Sequence[int] | None = None,
 ) -> list[Part]:
     """About this number of bytes, in one part or up to `most_parts`, spread evenly.
 
-    `marks` has each segment with the positions of some of its batches, and of the last one's end.
+    `marks` has each segment with the positions of some of its batches, and of the last one's end;
+    `owners` the number of the partition's copy for each.
 
     >>> log = (None, np.arange(0, 100, 10))
     >>> [part.start for part in spread([log], 30)]
@@ -104,12 +109,14 @@ def spread(
     wanted = min(wanted, most_parts or wanted)
     rows = ((np.arange(wanted) + 0.5) * number / wanted).astype(np.int64)
     behind = np.cumsum(counts)
-    owners = np.searchsorted(behind, rows, side="right")
     found = []
-    for owner, row in zip(owners.tolist(), rows.tolist(), strict=True):
-        segment, positions = marks[owner]
-        at = row - int(behind[owner] - counts[owner])
-        found.append(Part(segment, int(positions[at]), int(positions[at + 1])))
+    for mark, row in zip(
+        np.searchsorted(behind, rows, side="right").tolist(), rows.tolist(), strict=True
+    ):
+        segment, positions = marks[mark]
+        at = row - int(behind[mark] - counts[mark])
+        owner = 0 if owners is None else owners[mark]
+        found.append(Part(segment, int(positions[at]), int(positions[at + 1]), owner))
     return found
 
 
@@ -128,10 +135,10 @@ class RecordFigures:
         """Add the records of a part."""
         self.bytes += part.size
         for rows in part.records(self.others):
-            self.add(rows, part.segment.path.partition)
+            self.add(rows, part.owner)
 
-    def add(self, rows: pa.RecordBatch, partition: int | None) -> None:
-        """Add records of a partition."""
+    def add(self, rows: pa.RecordBatch, owner: int) -> None:
+        """Add records of a partition's copy."""
         keys, values = rows["key"], rows["value"]
         self.records += rows.num_rows
         self._null_keys += keys.null_count
@@ -141,7 +148,7 @@ class RecordFigures:
             sizes.add(lengths.to_numpy(zero_copy_only=False))
         headers = pc.list_value_length(rows["headers"])
         self._with_headers += pc.sum(pc.greater(headers, 0)).as_py() or 0
-        self._keys.add(keys, partition)
+        self._keys.add(keys, owner)
 
     def add_all(self, other: RecordFigures) -> None:
         """Add the figures of other records."""

@@ -213,12 +213,13 @@ def _has_open_transactions(topic: TopicFigures) -> bool:
 
 
 def _ends(topics: Iterable[TopicReport]) -> dict[tuple[str | None, int | None], int]:
-    """The end offsets of partitions."""
-    return {
-        (topic.figures.topic, partition.partition): partition.end_offset
-        for topic in topics
-        for partition in topic.figures.partitions
-    }
+    """The end offsets of partitions: of several copies, the highest."""
+    found: dict[tuple[str | None, int | None], int] = {}
+    for topic in topics:
+        for partition in topic.figures.partitions:
+            place = topic.figures.topic, partition.partition
+            found[place] = max(found.get(place, 0), partition.end_offset)
+    return found
 
 
 def _topic_of(partition: list[Segment]) -> str:
@@ -241,11 +242,14 @@ def _read_records(
     most = _SAMPLE_BYTES
     is_whole = _is_whole(topics, depth)
     for topic in topics:
-        marks = [marked for one in topic.figures.partitions for marked in one.marks]
+        every = enumerate(topic.figures.partitions)
+        marked = [(owner, marks) for owner, one in every for marks in one.marks]
         size = topic.figures.bytes
         share = size if is_whole else max(_LEAST_SAMPLE, most * size // max(total, 1))
         parts = None if is_whole else max(_LEAST_PARTS, share >> 20)
-        topic.sampled = spread(marks, share, parts)
+        topic.sampled = spread(
+            [marks for _, marks in marked], share, parts, [owner for owner, _ in marked]
+        )
         for one in topic.figures.partitions:
             one.marks = []
     share_ = runner.share(sum(cost_of_part(part) for topic in topics for part in topic.sampled))

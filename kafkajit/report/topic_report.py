@@ -66,5 +66,7 @@ class TopicReport:
                 "dryRuns": None if self.dry_runs is None else self.dry_runs.document(),
             },
             "groups": None if commits is None else len({commit.group for commit in own}),
-            "lastCommit": max((commit.timestamp for commit in own), default=None),
+            "lastCommit": max(
+                (one.timestamp for one in own if one.timestamp is not None), default=None
+            ),
         }

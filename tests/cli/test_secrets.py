@@ -212,6 +212,8 @@ MISSPELLED = [
     "./s3://AKIAEXAMPLE:9wJalrX@b/logs",
     "s3://b/logs?endpoint_override=AKIAEXAMPLE:9wJalrX@bad_host:x&region=us-east-1",
     "s3://b/logs?session_token:9wJalrX",
+    "s3:/AKIAEXAMPLE:9wJalrX\udcff@b/logs",
+    "s3:/AKIAEXAMPLE:\\9wJalrX@b/logs",
     "hdfs://AKIAEXAMPLE:9wJalrX@127.0.0.1:1/x",
 ]
 MISPLACED = [
@@ -237,3 +239,11 @@ def test_an_error_about_a_misspelled_uri_has_no_secret(
                 main([word.format(uri) for word in line.split(" ")])
             printed = capfd.readouterr().err
             assert "9wJalrX" not in printed, (uri, line, printed)
+
+
+def test_a_word_that_looks_like_an_option_is_no_secret(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with suppress(SystemExit):
+        main(["grep", "token:orders", str(tmp_path / "orders-0")])
+    assert "orders-0" in capfd.readouterr().err

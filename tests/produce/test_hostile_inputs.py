@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import fuzz_inputs
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ from corpus import NO_JIT
 from parquet_footers import LIST, STRUCT, footer_of, value_of, with_footer
 
 import kafkajit
+from kafkajit.produce.inputs import row_sizes
 from kafkajit.produce.inputs.parquet_footer import row_groups_in
 
 
@@ -193,3 +195,16 @@ def test_a_footer_is_read_as_pyarrow_reads_it(tmp_path: Path) -> None:
             expected.append((group.num_rows, group.total_byte_size, chunks))
         with pa.OSFile(str(path)) as file:
             assert row_groups_in(file) == expected
+
+
+def test_sizes_of_nested_lists_do_not_overflow() -> None:
+    kind = pa.null()
+    for _ in range(5):
+        kind = pa.list_(kind, 1 << 30)
+    size = row_sizes._constant_size(kind)
+    assert size == row_sizes._MOST_SIZE
+    array = pa.array([[None]], pa.list_(pa.null()))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(row_sizes, "_constant_size", lambda _: size)
+        found = row_sizes._list_sizes(array, np.array([0]), np.array([1 << 40]))
+    assert row_sizes._MOST_SIZE <= found[0] < 1 << 42

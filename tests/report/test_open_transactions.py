@@ -102,7 +102,7 @@ def test_a_transaction_that_its_coordinator_will_not_end_hangs(
     write_partition(tmp_path, {0: open_log()})
     severity, problem, advice = found(tmp_path) or ("", "", "")
     assert severity == "warning"
-    assert problem.startswith(", and hangs unless __transaction_state is an older copy than this")
+    assert problem.startswith(", and hangs unless the files were copied at different times: ")
     assert why in problem
     assert ABORT in advice
     assert "if kafka-transactions.sh find-hanging lists it too" in advice
@@ -116,10 +116,26 @@ def no_coordinator(folder: Path) -> None:
     del folder
 
 
-def damaged(folder: Path) -> None:
+def damaged_end(folder: Path) -> None:
     coordinators(folder, state(9, COMPLETE_ABORT))
     log = folder / "__transaction_state-7" / f"{0:020}.log"
     log.write_bytes(log.read_bytes() + b"\xff" * 100)
+
+
+def damaged_record(folder: Path) -> None:
+    """The newest state, of which a report of headers alone checks no checksum."""
+    coordinators(folder)
+    old = kt.batch([state(9, COMPLETE_COMMIT)], base_timestamp=NOW)
+    new = bytearray(kt.batch([state(9, ONGOING, OPEN_HERE)], base_offset=1, base_timestamp=NOW))
+    new[-20] ^= 1
+    (folder / "__transaction_state-7" / f"{0:020}.log").write_bytes(old + bytes(new))
+
+
+def lost_first_segment(folder: Path) -> None:
+    coordinators(folder)
+    (folder / "__transaction_state-7" / f"{0:020}.log").rename(
+        folder / "__transaction_state-7" / f"{5:020}.log"
+    )
 
 
 def record_of_the_future(folder: Path) -> None:
@@ -132,9 +148,17 @@ def two_clusters(folder: Path) -> None:
         (where / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={cluster}\n")
 
 
+def perhaps_two_clusters(folder: Path) -> None:
+    two_clusters(folder)
+    (folder / "meta.properties").unlink()
+
+
 @pytest.mark.parametrize(
     "make",
-    [unknown_producer_of_a_share, no_coordinator, damaged, record_of_the_future, two_clusters],
+    [
+        *(unknown_producer_of_a_share, no_coordinator, lost_first_segment),
+        *(damaged_end, damaged_record, record_of_the_future, two_clusters, perhaps_two_clusters),
+    ],
 )
 def test_nothing_is_guessed_where_coordinators_are_unknown(
     tmp_path: Path, make: Callable[[Path], None]
@@ -144,7 +168,8 @@ def test_nothing_is_guessed_where_coordinators_are_unknown(
     write_partition(tmp_path, {0: open_log()})
     waits = (
         "consumers with read_committed wait before it until its producer ends it, or the "
-        "coordinator after transaction.timeout.ms"
+        "coordinator after transaction.timeout.ms; kafka-transactions.sh find-hanging tells "
+        "whether it hangs"
     )
     assert found(*paths) == ("note", "", waits)
     write_partition(tmp_path, {0: open_log(newer=NOW + HOUR)})
@@ -183,3 +208,51 @@ def test_the_old_id_of_a_producer_has_the_state_of_its_new_one(tmp_path: Path) -
     severity, problem, _ = found(tmp_path) or ("", "", "")
     assert severity == "warning"
     assert "'copier' as CompleteCommit" in problem
+
+
+def test_a_copy_that_is_behind_does_not_hang(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=a\n")
+        write_partition(tmp_path / name, {0: open_log()})
+    coordinators(tmp_path / "one", state(9, COMPLETE_COMMIT))
+    marker = kt.control_batch(1, base_offset=3, producer_id=9)
+    write_partition(tmp_path / "two", {0: open_log() + marker})
+    severity, problem, advice = found(tmp_path / "one", tmp_path / "two") or ("", "", "")
+    assert (severity, problem) == ("note", ": another copy has its marker")
+    assert "abort" not in advice
+
+
+def test_a_folder_that_is_not_named_after_a_partition_is_unknown_to_coordinators(
+    tmp_path: Path,
+) -> None:
+    coordinators(tmp_path, state(9, COMPLETE_ABORT))
+    folder = write_partition(tmp_path / "x", {0: open_log()})
+    folder.rename(tmp_path / "snapshot")
+    severity, _, advice = found(tmp_path, tmp_path / "snapshot") or ("", "", "")
+    assert severity == "note"
+    assert "abort" not in advice
+
+
+def test_an_unread_folder_of_others_does_not_matter(tmp_path: Path) -> None:
+    coordinators(tmp_path, state(9, COMPLETE_ABORT))
+    write_partition(tmp_path, {0: open_log()})
+    (tmp_path / "backup").mkdir()
+    (tmp_path / "backup" / f"{0:020}.log").write_bytes(open_log())
+    document = take(ReportOptions((str(tmp_path),), depth=HEADERS, now=NOW))
+    assert [one["kind"] for one in document["trouble"]] == ["unreadable", "openTransaction"]
+    assert document["trouble"][1]["severity"] == "warning"
+
+
+def test_a_log_that_cannot_be_looked_at_again_is_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinators(tmp_path, state(9, COMPLETE_COMMIT))
+    write_partition(tmp_path, {0: open_log()})
+
+    def refuse(*_: object) -> None:
+        raise PermissionError("no")
+
+    monkeypatch.setattr("kafkajit.report.open_transactions.listed_again", refuse)
+    severity, problem, _ = found(tmp_path) or ("", "x", "")
+    assert (severity, problem) == ("note", "")

@@ -23,7 +23,9 @@ def parts_of(location: Path, most_bytes: int = 2**62) -> list[Part]:
     topic = TopicFigures(None, 2**62)
     for partition in find_partitions(options_of(location)):
         list(topic.read(partition))
-    return spread([mark for each in topic.partitions for mark in each.marks], most_bytes)
+    owners = [owner for owner, one in enumerate(topic.partitions) for _ in one.marks]
+    marks = [mark for each in topic.partitions for mark in each.marks]
+    return spread(marks, most_bytes, owners=owners)
 
 
 def figures_of(location: Path) -> RecordFigures:

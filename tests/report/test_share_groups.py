@@ -111,3 +111,11 @@ def test_a_broker_knows_the_members_of_share_groups(tmp_path: Path) -> None:
     # The folder of the topic is not there, so nothing tells its name.
     assert (share["group"], share["topic"]) == ("group-share", "CNEOT_ASTP-lstghcyiFKw")
     assert (share["offset"], share["hasMembers"]) == (0, False)
+
+
+def test_a_copy_that_is_behind_does_not_count(tmp_path: Path) -> None:
+    share_state(tmp_path / "a", snapshot(0), update(40))
+    share_state(tmp_path / "b", snapshot(0))
+    for paths in (("a", "b"), ("b", "a")):
+        found = take(ReportOptions(tuple(str(tmp_path / one) for one in paths), depth=HEADERS))
+        assert [one["offset"] for one in found["groups"]] == [40]

@@ -60,7 +60,7 @@ def test_a_folder_that_is_named_twice_counts_once(
         assert twice["totals"] == once["totals"]
         assert len(twice["waiting"]) == 1
         assert len(twice["trouble"]) == len(once["trouble"])
-    warned = any("is not counted" in record.getMessage() for record in caplog.records)
+    warned = any("not counted again" in record.getMessage() for record in caplog.records)
     assert warned == second.startswith("a link")
 
 
@@ -68,3 +68,25 @@ def test_a_link_under_another_name_is_another_partition(tmp_path: Path) -> None:
     folder = write_partition(tmp_path, {0: kt.batch([kt.Record(b"k", b"v")])})
     (tmp_path / "orders-1").symlink_to(folder)
     assert take(ReportOptions((str(tmp_path),), depth=HEADERS))["totals"]["partitions"] == 2
+
+
+def test_a_link_to_some_segments_hides_no_others(tmp_path: Path) -> None:
+    root = tmp_path / "logs"
+    logs = {n: kt.batch([kt.Record(b"k", b"v")], base_offset=n) for n in range(3)}
+    folder = write_partition(root, logs)
+    link = tmp_path / "link"
+    link.symlink_to(root)
+    one = link / folder.name / f"{0:020}.log"
+    for paths in ((one, root), (root, one), (one, folder / f"{1:020}.log", folder)):
+        found = take(ReportOptions(tuple(map(str, paths)), depth=HEADERS))
+        assert (found["totals"]["segments"], found["totals"]["records"]) == (3, 3)
+        assert info([*map(str, paths)])["totals"]["segments"] == 3
+
+
+def test_copies_of_a_partition_save_nothing_and_end_at_the_highest_offset(tmp_path: Path) -> None:
+    logs = kt.batch([kt.Record(b"%d" % n, b"v") for n in range(10)])
+    for name in ("a", "b"):
+        write_partition(tmp_path / name, {0: logs})
+    document = take(ReportOptions((str(tmp_path / "a"), str(tmp_path / "b"))))
+    (topic,) = document["topics"]
+    assert topic["savings"]["compaction"]["records"] == 0

@@ -18,6 +18,7 @@ from kafkajit.storage.source import Int64s
 
 _MOST_BYTES = 64 << 20  # of a batch that is written out
 _MOST_EMPTY = 1 << 24  # elements of lists that have fewer bits: of a run that repeats
+_MOST_SIZE = 1 << 40  # of a row: the sums of larger ones do not fit into 64 bits
 _FIXED = 8  # bytes of a value of any type besides its text
 
 
@@ -80,7 +81,12 @@ def sizes_of(array: pa.Array) -> Int64s:
 
 
 def _constant_size(kind: pa.DataType) -> int | None:
-    """The bytes of each value of a type; None if they differ."""
+    """The bytes of each value of a type, or more than a row may have; None if they differ."""
+    size = _exact_size(kind)
+    return None if size is None else min(size, _MOST_SIZE)
+
+
+def _exact_size(kind: pa.DataType) -> int | None:
     if pt.is_fixed_size_list(kind):
         size = _constant_size(kind.value_type)
         return None if size is None else _FIXED + int(kind.list_size) * size
@@ -119,7 +125,8 @@ def _list_sizes(array: pa.Array, starts: Int64s, counts: Int64s) -> Int64s:
         return _fixed(array)
     size = _constant_size(array.type.value_type) if not pt.is_map(array.type) else None
     if size is not None:  # nulls may be billions
-        return _fixed(array) + counts * size
+        told: Int64s = np.minimum(counts, _MOST_SIZE // size + 1) * size
+        return _fixed(array) + told
     filled = counts > 0
     first, end = int(starts[filled].min()), int((starts + counts)[filled].max())
     if end - first > max(_MOST_EMPTY, 8 * array.values.get_total_buffer_size()):

@@ -82,7 +82,7 @@ class PartitionOutput:
             self._check_free(written)
         sink.close()
         if self._folder.shows_when_closed:
-            self._check_alone(f", because it may have replaced its {written}")
+            self._check_alone(f", because this run may have replaced its file {written}")
 
     def abandon(self, written: str, sink: pa.NativeFile) -> None:
         """Remove a file that is not committed."""

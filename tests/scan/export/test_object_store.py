@@ -279,7 +279,7 @@ def test_a_run_that_closes_its_file_after_another_one_says_so(
 
     monkeypatch.setattr(PartitionOutput, "complete", late)
     name = f"orders-0-{0:020}.parquet"
-    with pytest.raises(LockedError, match=f"to a new folder, because .* replaced its {name}"):
+    with pytest.raises(LockedError, match=f"to a new folder, because .* replaced its file {name}"):
         kafkajit.export(logs, bucket, to="parquet")
 
 
