@@ -11,7 +11,14 @@ from kafkajit.change import journal as change_journal
 from kafkajit.cli.shared_options import MAX_DECOMPRESSED_BYTES
 from kafkajit.format import compression, decompressors
 from kafkajit.places import manifest
-from kafkajit.produce.inputs import avro_rows, csv_rows, rows
+from kafkajit.produce.inputs import (
+    arrow_rows,
+    avro_rows,
+    csv_rows,
+    parquet_footer,
+    row_sizes,
+    rows,
+)
 from kafkajit.records import slices
 from kafkajit.scan.export import journal
 from kafkajit.state import meta_properties, text_lines
@@ -47,6 +54,12 @@ ROWS: dict[str, list[int]] = {
     "a block of an Avro file": [avro_rows.MOST_DECOMPRESSED],
     "the header of an Avro file": [avro_rows._MOST_HEADER],
     "the columns of a CSV file": [csv_rows._MOST_COLUMNS],
+    "rows of an Arrow batch": [arrow_rows._MOST_EMPTY_ROWS],
+    "elements of lists in such a batch": [
+        row_sizes._MOST_EMPTY,
+        rows.MOST_RECORD // row_sizes._FIXED,
+    ],
+    "structs within structs": [parquet_footer._DEEPEST],
     "an entry of an export's journal": [journal.MOST_BYTES],
     "the journal of an interrupted change": [change_journal._MOST_BYTES],
 }
