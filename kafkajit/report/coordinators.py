@@ -27,7 +27,6 @@ class CoordinatedTransaction:
     transactional_id: str
     state: str
     updated: int  # milliseconds
-    timeout: int
     partitions: frozenset[tuple[str, int]]
 
     def is_open_in(self, topic: str | None, partition: int | None) -> bool:
@@ -50,7 +49,7 @@ class Coordinators:
         self.is_complete = numbers == set(range(max(len(numbers), _PARTITIONS)))
         self._by_producer: dict[int, list[CoordinatedTransaction]] = {}
         for row in newest.decoded("transaction_state"):
-            if row.key is None or row.value is None:
+            if row.key is None or row.value is None or not _has_known_state(row.value):
                 self.is_complete = False
             else:
                 self._add(row.key, row.value)
@@ -60,13 +59,10 @@ class Coordinators:
         return self._by_producer.get(producer_id, [])
 
     def _add(self, key: dict[str, Any], value: dict[str, Any]) -> None:
-        status = value["transactionStatus"]
-        is_known = status in range(len(TRANSACTION_STATES))
         found = CoordinatedTransaction(
             key["transactionalId"],
-            TRANSACTION_STATES[status] if is_known else f"state {status}",
+            TRANSACTION_STATES[value["transactionStatus"]],
             value["transactionLastUpdateTimestampMs"],
-            value["transactionTimeoutMs"],
             frozenset(
                 (topic["topic"], number)
                 for topic in value["transactionPartitions"] or ()
@@ -76,3 +72,7 @@ class Coordinators:
         # The end of a transaction may give a producer another id: the old one's is the same.
         for producer in {value["producerId"], value.get("previousProducerId", -1)} - {-1}:
             self._by_producer.setdefault(producer, []).append(found)
+
+
+def _has_known_state(value: dict[str, Any]) -> bool:
+    return value["transactionStatus"] in range(len(TRANSACTION_STATES))

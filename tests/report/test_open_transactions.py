@@ -142,6 +142,10 @@ def record_of_the_future(folder: Path) -> None:
     coordinators(folder, kt.Record(struct.pack(">h", 0) + text("x"), struct.pack(">h", 99)))
 
 
+def state_of_the_future(folder: Path) -> None:
+    coordinators(folder, state(9, 99))
+
+
 def two_clusters(folder: Path) -> None:
     coordinators(folder / "other", state(9, COMPLETE_ABORT))
     for where, cluster in ((folder, "a"), (folder / "other", "b")):
@@ -157,7 +161,8 @@ def perhaps_two_clusters(folder: Path) -> None:
     "make",
     [
         *(unknown_producer_of_a_share, no_coordinator, lost_first_segment),
-        *(damaged_end, damaged_record, record_of_the_future, two_clusters, perhaps_two_clusters),
+        *(damaged_end, damaged_record, record_of_the_future, state_of_the_future),
+        *(two_clusters, perhaps_two_clusters),
     ],
 )
 def test_nothing_is_guessed_where_coordinators_are_unknown(
