@@ -25,9 +25,11 @@ def of_topics(
 ) -> Iterator[Trouble]:
     """The open transactions of the topics; without coordinators, nothing tells which hang."""
     for topic in topics:
-        for partition in (one for one in topic.partitions if one.open_transactions):
-            copies = [one for one in topic.partitions if one.partition == partition.partition]
-            look = _Look(topic.topic, partition, copies, coordinators)
+        copies: dict[int | None, list[PartitionFigures]] = {}
+        for partition in topic.partitions:
+            copies.setdefault(partition.partition, []).append(partition)
+        for partition in topic.partitions:
+            look = _Look(topic.topic, partition, copies[partition.partition], coordinators)
             yield from filter(None, map(look.at, partition.open_transactions.values()))
 
 

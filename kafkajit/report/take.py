@@ -19,10 +19,9 @@ from kafkajit.log.missing_segments import MissingSegments
 from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
-from kafkajit.report import open_transactions, trouble
+from kafkajit.report import groups, open_transactions, trouble
 from kafkajit.report.dry_runs import DryRuns, folder_of
 from kafkajit.report.folder import Folder, look_at
-from kafkajit.report.groups import documents
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.internal_topics import InternalTopics
 from kafkajit.report.sample import Part, RecordFigures, spread
@@ -130,6 +129,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
         for partition in topic.partitions
         if partition.first_timestamp is not None and partition.last_timestamp is not None
     ]
+    documents = [topic.document(folder, commits, now) for topic in topics]
     return {
         "version": VERSION,
         "madeBy": _made_by(),
@@ -152,7 +152,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
             "partitions": sum(len(topic.partitions) for topic in figures),
             "segments": len(every),
             "bytes": sum(topic.bytes for topic in figures),
-            "bytesOnDisk": sum(segment.log.bytes_on_disk for segment in every),
+            "bytesOnDisk": sum(document["bytesOnDisk"] for document in documents),
             "otherBytes": sum(folder.other_bytes.values()),
             "otherBytesOnDisk": sum(folder.other_bytes_on_disk.values()),
             "records": sum(topic.records for topic in figures),
@@ -172,8 +172,8 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
             for root in folder.roots
         ],
         "waiting": [one.document() for one in folder.waiting],
-        "topics": [topic.document(folder, commits, now) for topic in topics],
-        "groups": None if commits is None else documents(commits, _ends(topics)),
+        "topics": documents,
+        "groups": None if commits is None else groups.documents(commits, _ends(topics)),
         "trouble": [each.document() for each in trouble.in_order(troubles)],
         "sql": QUERIES,
     }

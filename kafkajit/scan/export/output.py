@@ -82,7 +82,9 @@ class PartitionOutput:
             self._check_free(written)
         sink.close()
         if self._folder.shows_when_closed:
-            self._check_alone(f", because this run may have replaced its file {written}")
+            self._check_alone(
+                f"again to a new folder, because this run may have replaced its file {written}"
+            )
 
     def abandon(self, written: str, sink: pa.NativeFile) -> None:
         """Remove a file that is not committed."""
@@ -115,13 +117,13 @@ class PartitionOutput:
                 "or export to another folder"
             )
 
-    def _check_alone(self, why: str = "") -> None:
+    def _check_alone(self, how: str = "again") -> None:
         """Raise if another run has added an entry to the journal since."""
         found = self._folder.entries(self._names.journal)
         if not set(found) <= set(self._entries):
             raise LockedError(
                 f"another export is writing {self._names.stem} to {self._folder.name}: run one at "
-                f"a time, and export this partition again{why and ' to a new folder'}{why}"
+                f"a time, and export this partition {how}"
             )
 
     def _read(self) -> Journal:
