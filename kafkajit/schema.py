@@ -306,6 +306,9 @@ CONSUMER_OFFSET_COLUMNS: dict[str, TableColumn] = {
     "isTransactional": TableColumn(
         pa.bool_(), "whether the offset was committed in a transaction, which may have been aborted"
     ),
+    "isCommitted": TableColumn(
+        pa.bool_(), "whether the commit counts: false if its transaction is open or was aborted"
+    ),
     **_OF_TOPIC,
 }
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.arrow.arrays import allocate, bits, column_of, primitive, repeated, strings
-from kafkajit.format.codecs import COMPRESSION_TYPES
+from kafkajit.format.codecs import codec_name
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.format.sequence import increment_sequence
@@ -79,7 +79,7 @@ def _delete_horizon(batches: Batches, _content: Bytes, _name: str) -> pa.Array:
 
 
 def _compression_type(batches: Batches, _content: Bytes, _name: str) -> pa.Array:
-    codecs = [COMPRESSION_TYPES.get(codec, f"unknown({codec})") for codec in range(8)]
+    codecs = [codec_name(codec) for codec in range(8)]
     lengths = [0, *map(len, codecs)]
     names = np.frombuffer("".join(codecs).encode(), dtype=np.uint8)
     return strings(np.cumsum(lengths, dtype=np.int32), names).take(column_of(batches.codec))

@@ -12,6 +12,6 @@ def codec_name(codec: int) -> str:
     """A codec's name, or its number if Kafka has no such codec.
 
     >>> codec_name(4), codec_name(7)
-    ('zstd', 'codec 7')
+    ('zstd', 'unknown(7)')
     """
-    return COMPRESSION_TYPES[codec] if codec < len(COMPRESSION_TYPES) else f"codec {codec}"
+    return COMPRESSION_TYPES.get(codec, f"unknown({codec})")

@@ -25,7 +25,7 @@ from kafkajit.report.folder import Folder, look_at
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.internal_topics import InternalTopics
 from kafkajit.report.sample import Part, RecordFigures, spread
-from kafkajit.report.sql import QUERIES
+from kafkajit.report.sql import statements
 from kafkajit.report.tasks import (
     HERE,
     OPENING,
@@ -175,7 +175,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
         "topics": documents,
         "groups": None if commits is None else groups.documents(commits, _ends(topics)),
         "trouble": [each.document() for each in trouble.in_order(troubles)],
-        "sql": QUERIES,
+        "sql": statements(),
     }
 
 

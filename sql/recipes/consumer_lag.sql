@@ -6,10 +6,9 @@
 --   `lag`. `lag` is NULL if the partition is not at this path: it is on another broker, or it was
 --   deleted. The log ends where your copy ends; on a broker, consumers see it up to the high
 --   watermark (`checkpoints`, `replication-offset-checkpoint`). Offsets that are committed in a
---   transaction count only once it has committed: if your groups do that, use `--isolation-level
---   read_committed`.
--- reads: consumer_offsets (groupId, topic, partition, committedOffset, commitTimestamp, isDeleted,
---   recordOffset), batches (topic, partition, lastOffset)
+--   transaction count only once it has committed (`isCommitted`).
+-- reads: consumer_offsets (groupId, topic, partition, committedOffset, commitTimestamp, isCommitted,
+--   isDeleted, recordOffset), batches (topic, partition, lastOffset)
 -- cost: decodes all records of __consumer_offsets, and reads headers of batches.
 
 WITH committed AS (
@@ -18,6 +17,7 @@ WITH committed AS (
     max_by(committedOffset, recordOffset) AS committedOffset,
     max_by(commitTimestamp, recordOffset) AS commitTimestamp
   FROM consumer_offsets
+  WHERE isCommitted
   GROUP BY groupId, topic, partition
   HAVING NOT max_by(isDeleted, recordOffset)
 ),
@@ -39,6 +39,7 @@ WITH committed AS (
     groupId, topic, partition,
     max_by(committedOffset, recordOffset) AS committedOffset
   FROM consumer_offsets
+  WHERE isCommitted
   GROUP BY groupId, topic, partition
   HAVING NOT max_by(isDeleted, recordOffset)
 ),

@@ -2,161 +2,93 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from corpus import DATA
 from pyspark.sql import SparkSession
-from sample_views import copy_of_sample, create_view
+from report_sql import Rows, differences, document_of, rows_of
+from report_twin import write_folder
+from sample_views import copy_of_sample
 
-from kafkajit.cli.sql.views import Logs
-from kafkajit.report.sql import QUERIES
-from kafkajit.report.take import ALL, ReportOptions, take
+import kafkajit.testing as kt
 from kafkajit.spark import register
-
-Rows = list[dict[str, Any]]
-
-
-def session_of(spark: SparkSession, root: str) -> SparkSession:
-    session = spark.newSession()
-    register(session)
-    for kind in ("records", "batches", "corruption", "indexes"):
-        create_view(session, kind, root)
-    return session
-
-
-@pytest.fixture(scope="module", params=["sample", "corpus"])
-def both(
-    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, Any], dict[str, Rows]]:
-    """A document, and the rows of its queries."""
-    root = str(DATA / "v2")
-    if request.param == "sample":
-        root = copy_of_sample(tmp_path_factory.mktemp("sample") / "dirs")
-    document = take(ReportOptions((root,), depth=ALL))
-    session = session_of(spark, root)
-    names = [name for name in QUERIES if name != "groups"]
-    return document, {
-        name: [row.asDict() for row in session.sql(document["sql"][name]).collect()]
-        for name in names
-    }
-
 
 Both = tuple[dict[str, Any], dict[str, Rows]]
 
 
-def of_topics(rows: Rows, *names: str) -> dict[str, tuple[Any, ...]]:
-    return {row["topic"]: tuple(row[name] for name in names) for row in rows}
-
-
-def test_topics(both: Both) -> None:
-    document, rows = both
-    names = ("partitions", "records", "batches")
-    topics = [topic for topic in document["topics"] if topic["batches"]]
-    assert of_topics(rows["topics"], *names) == of_topics(topics, *names)
-    held = {
-        topic["topic"]: sum(codec["bytes"] for codec in topic["codecs"].values())
-        for topic in topics
-    }
-    assert {row["topic"]: row["bytes"] for row in rows["topics"]} == held
-
-
-def test_partitions(both: Both) -> None:
-    document, rows = both
-    found = {
-        (topic["topic"], one["partition"]): (one["startOffset"], one["endOffset"])
-        for topic in document["topics"]
-        for one in topic["eachPartition"]
-        if one["batches"]
-    }
-    assert {
-        (row["topic"], row["partition"]): (row["startOffset"], row["endOffset"])
-        for row in rows["partitions"]
-    } == found
-
-
-def test_codecs(both: Both) -> None:
-    document, rows = both
-    found = {
-        (topic["topic"], name): (codec["batches"], codec["bytes"])
-        for topic in document["topics"]
-        for name, codec in topic["codecs"].items()
-    }
-    assert {
-        (row["topic"], row["compressionType"]): (row["batches"], row["bytes"])
-        for row in rows["codecs"]
-    } == found
-
-
-def test_lives(both: Both) -> None:
-    document, rows = both
-    for topic in document["topics"]:
-        life = topic["life"]
-        own = [row for row in rows["life"] if row["topic"] == topic["topic"] and row["hour"]]
-        outside = [life[side]["bytes"] for side in ("before", "after") if life and life[side]]
-        assert sum(row["bytes"] for row in own) == sum(outside) + sum(life["bytes"] if life else [])
-
-
-def test_keys(both: Both) -> None:
-    document, rows = both
-    found = {
-        topic["topic"]: (sample["records"], sample["nullKeys"], sample["tombstones"])
-        for topic in document["topics"]
-        if (sample := topic["sample"]) is not None
-    }
-    assert of_topics(rows["keys"], "records", "nullKeys", "tombstones") == found
-
-
-def test_producers(both: Both) -> None:
-    document, rows = both
-    names = ("producers", "transactionalBatches", "controlBatches")
-    topics = [topic for topic in document["topics"] if topic["batches"]]
-    assert of_topics(rows["producers"], *names) == of_topics(topics, *names)
-
-
-def test_timestamps(both: Both) -> None:
-    document, rows = both
-    names = ("batchesBack", "batchesAhead")
-    # The order of batches that overlap is that of the log, and in SQL that of their offsets.
-    overlap = {one["topic"] for one in document["trouble"] if one["kind"] == "overlap"}
-    topics = [topic for topic in document["topics"] if topic["batches"]]
-    found, by_sql = of_topics(topics, *names), of_topics(rows["timestamps"], *names)
-    assert all(by_sql[name] == found[name] for name in by_sql.keys() - overlap)
-
-
-def test_compaction(both: Both) -> None:
-    document, rows = both
-    found = {
-        topic["topic"]: topic["savings"]["compaction"]["records"]
-        for topic in document["topics"]
-        if topic["savings"]["compaction"] and topic["partitions"] == 1
-    }
-    by_sql = {row["topic"]: row["records"] for row in rows["compaction"]}
-    assert {name: by_sql[name] for name in found} == found
-
-
-def test_indexes(both: Both) -> None:
-    document, rows = both
-    told = {one["path"] for one in document["trouble"] if one["kind"] == "index"}
-    assert {row["path"].removeprefix("file:") for row in rows["indexes"]} == told
-
-
-def test_every_figure_s_query_runs(both: Both) -> None:
-    _, rows = both
-    assert set(rows) == set(QUERIES) - {"groups"}
-
-
-def test_groups(spark: SparkSession) -> None:
-    root = str(DATA / "internal")
-    document = take(ReportOptions((root,)))
+def session_of(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     register(session)
-    Logs([root], {"isolationLevel": "read_committed"}).load(
-        session, "consumer_offsets"
-    ).createOrReplaceTempView("consumer_offsets")
-    rows = session.sql(document["sql"]["groups"]).collect()
-    assert {(row.groupId, row.topic, row.partition, row.offset) for row in rows} == {
-        (one["group"], one["topic"], one["partition"], one["offset"])
-        for one in document["groups"]
-        if one["kind"] == "consumers"
+    return session
+
+
+@pytest.fixture(scope="module", params=["sample", "v2", "internal", "old", "damaged"])
+def both(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Both:
+    """A document, and the rows of its queries."""
+    root = str(DATA / request.param)
+    if request.param == "sample":
+        root = copy_of_sample(tmp_path_factory.mktemp("sample") / "dirs")
+    document = document_of(root)
+    return document, rows_of(session_of(spark), root, document)
+
+
+def test_sql_gives_the_figures_of_a_report(both: Both) -> None:
+    assert differences(*both) == []
+
+
+def test_a_figure_that_differs_is_seen(both: Both) -> None:
+    document, rows = both
+    for name in rows.keys() - {"trouble", "indexes", "retention"}:
+        assert rows[name], name
+        assert differences(document, rows | {name: []}), name
+
+
+def test_sql_gives_the_figures_of_random_folders(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    session = session_of(spark)
+    for seed in range(20 if request.config.getoption("--thorough") else 2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        write_folder(folder, seed + 3)
+        document = document_of(str(folder))
+        found = differences(document, rows_of(session, str(folder), document))
+        assert found == [], f"seed {seed}"
+
+
+def commit(group: str, offset: int) -> kt.Record:
+    key = b"\0\1" + b"".join(len(name).to_bytes(2, "big") + name.encode() for name in (group, "t"))
+    value = b"\0\3" + offset.to_bytes(8, "big") + b"\xff\xff\xff\xff\0\0" + (9).to_bytes(8, "big")
+    return kt.Record(key + b"\0\0\0\0", value)
+
+
+def test_commits_count_behind_an_open_transaction_and_aborted_ones_do_not(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def transactional(group: str, base: int, producer: int) -> bytes:
+        return kt.batch(
+            [commit(group, base)], base_offset=base, producer_id=producer, is_transactional=True
+        )
+
+    log = [
+        transactional("aborted", 0, 1),
+        kt.control_batch(0, base_offset=1, producer_id=1),
+        transactional("committed", 2, 1),
+        transactional("open", 3, 2),
+        kt.control_batch(1, base_offset=4, producer_id=1),
+        kt.batch([commit("plain", 5)], base_offset=5),
+    ]
+    path = tmp_path / "__consumer_offsets-0" / f"{0:020}.log"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"".join(log))
+    document = document_of(str(tmp_path))
+    rows = rows_of(session_of(spark), str(tmp_path), document)
+    assert {row["groupId"]: row["offset"] for row in rows["groups"]} == {
+        "committed": 2,
+        "plain": 5,
     }
+    assert differences(document, rows) == []

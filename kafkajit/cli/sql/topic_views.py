@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-_KEPT = ("value", "partition", "offset", "timestamp", "isTransactional")
+# The next marker of a record's producer, which ends its transaction. In descending order it is the
+# last one so far, so the window takes one pass.
+_MARKER = (
+    "last_value(controlType) IGNORE NULLS OVER (PARTITION BY partition, producerId "
+    "ORDER BY offset DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS marker"
+)
+_KEPT = ("value", "partition", "offset", "timestamp", "isTransactional", "marker")
 
 
 class TopicView(NamedTuple):
@@ -39,6 +45,7 @@ class TopicView(NamedTuple):
 _OF_RECORD = {
     "isDeleted": "value IS NULL",
     "isTransactional": "isTransactional",
+    "isCommitted": "NOT isTransactional OR marker <=> 'COMMIT'",
     "recordPartition": "partition",
     "recordOffset": "offset",
     "recordTimestamp": "timestamp",
@@ -101,8 +108,10 @@ def taken_apart(view: TopicView, records: DataFrame, *, lenient: bool) -> DataFr
         side: from_json(col(f"decoded.{side}"), f"type STRING, data STRUCT<{fields}>")
         for side, fields in (("key", view.key), ("value", view.value))
     }
-    decoded = records.where("controlType IS NULL").select(
-        decode("key", "value").alias("decoded"), *_KEPT
+    decoded = (
+        records.selectExpr("*", _MARKER)
+        .where("controlType IS NULL")
+        .select(decode("key", "value").alias("decoded"), *_KEPT)
     )
     parsed = decoded.select("*", json["key"].alias("j"), json["value"].data.alias("v"))
     types = ", ".join(f"'{type_}'" for type_ in view.types)

@@ -102,7 +102,7 @@ function topicsSection(report, from) {
     skewFigure(report, from),
     shareFigure("Codecs", "codec", from, sql.codecs, codecShares(topics), "third"),
     shareFigure("Formats", "format", from, sql.formats, batchShares(topics, "formats"), "third"),
-    shareFigure("Timestamps", "type", from, sql.timestamps, batchShares(topics, "timestampTypes"), "third"));
+    shareFigure("Timestamps", "type", from, sql.timestampTypes, batchShares(topics, "timestampTypes"), "third"));
 }
 
 function topicsTable(report) {

@@ -2,7 +2,8 @@
 
 function topicPage(report, topic) {
   const { sql } = report;
-  const ofTopic = (text) => (text ? text.replaceAll(":topic", () => `'${topic.topic.replaceAll("'", "''")}'`) : text);
+  const isKafkas = /^[\w.-]+$/.test(topic.topic ?? ""); // a folder may have any other name
+  const ofTopic = (text) => (text && isKafkas ? `SELECT * FROM (\n${text}\n) WHERE topic = '${topic.topic}'` : text);
   const query = new Proxy(sql, { get: (all, name) => ofTopic(all[name]) });
   const from = fromHeaders(topic);
   const sampled = topic.sample ? fromRecords(topic.sample.records, topic.records, report.depth) : "";
@@ -91,7 +92,7 @@ function keysFigure(topic, sql, sampled) {
 function hottestFigure(topic, sql, sampled) {
   if (!topic.sample?.hottestKeys?.length) return null;
   const rows = topic.sample.hottestKeys;
-  return figure({ title: "Hottest keys", sql: sql.keys, from: sampled }, dataTable({
+  return figure({ title: "Hottest keys", sql: sql.hottestKeys, from: sampled }, dataTable({
     caption: "Keys with the most records", rows, sorted: [1, true], limit: 8,
     columns: [{ label: "Key", value: (row) => row.key, cell: (row) => named(row.key, { class: "code" }) }, barColumn("Records", "records", rows, count),
       { label: "Share", numeric: true, value: (row) => row.records, cell: (row) => share(row.records, topic.sample.records) }],
