@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from kafkajit.errors import Failed, KafkaJitError
-from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
 from kafkajit.log.live_segments import as_now, listed_again
@@ -277,7 +277,8 @@ def _has_holes(segments: Sequence[Segment], *, is_followed: bool = False) -> boo
     Those before the last batch do not count unless another one follows: its base offset may be
     wrong. Damaged batches do not count, nor do the offsets that they had.
     """
-    from kafkajit.records.batches import lacking_records  # it loads kernels
+    from kafkajit.log.resumption import offsets_in_set  # they load kernels
+    from kafkajit.records.batches import lacking_records
     from kafkajit.walk.damage import DROPMALFORMED
     from kafkajit.walk.walk import Walk
 
@@ -288,10 +289,16 @@ def _has_holes(segments: Sequence[Segment], *, is_followed: bool = False) -> boo
         try:
             source = segment.log.open()
             for batches in Walk(source, mode=DROPMALFORMED).framed():
-                firsts, behinds = batches.field("baseOffset"), batches.last_offset + 1
+                firsts, behinds = batches.field("baseOffset").copy(), batches.last_offset + 1
+                are_cleaned = lacking_records(batches) | batches.has_delete_horizon
+                for row in np.flatnonzero(batches.is_message_set).tolist():
+                    # Its header has only its last offset.
+                    offsets = offsets_in_set(source, batches[row : row + 1])
+                    firsts[row] = MIN_INT64 if offsets is None else offsets.min()
+                    is_short = offsets is not None and offsets.size < behinds[row] - firsts[row]
+                    are_cleaned[row] |= is_short
                 are_behind = firsts > np.append(behind, behinds[:-1])
                 are_behind &= batches.position == np.append(end_position, batches.end[:-1])
-                are_cleaned = lacking_records(batches) | batches.has_delete_horizon
                 judged = are_behind | are_cleaned
                 judged[:-1] |= are_behind[1:]
                 judged[-1] = True

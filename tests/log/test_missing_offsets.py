@@ -263,6 +263,27 @@ def test_a_hole_before_the_last_batch_is_no_evidence_of_compaction(
         assert missing_between(Log(tmp_path).segments) == []
 
 
+def set_of(offsets: range, codec: str, magic: int) -> bytes:
+    records = [kt.Record(b"k", b"v")] * len(offsets)
+    return kt.message_set(records, base_offset=offsets[0], codec=codec, magic=magic)
+
+
+@pytest.mark.parametrize(("codec", "magic"), [("gzip", 0), ("snappy", 1), ("none", 1)])
+def test_sets_of_old_messages_are_no_evidence_of_compaction_unless_some_are_gone(
+    codec: str, magic: int, tmp_path: Path
+) -> None:
+    for base in (0, 20):
+        sets = [set_of(range(at, at + 5), codec, magic) for at in (base, base + 5)]
+        (tmp_path / log_name(base)).write_bytes(b"".join(sets))
+    (gap,) = missing_between(Log(tmp_path).segments)
+    assert (gap.first, gap.last) == (10, 19)
+    with (tmp_path / log_name(0)).open("r+b") as log:
+        whole, thin = set_of(range(5), codec, magic), set_of(range(7, 10), codec, magic)
+        log.write(whole + thin)
+        log.truncate()
+    assert missing_between(Log(tmp_path).segments) == []
+
+
 def test_a_missing_segment_of_kafscale_is_named(tmp_path: Path) -> None:
     folder = write_partition(tmp_path / "default" / "orders" / "0", (0, 20, 40))
     location = str(tmp_path)

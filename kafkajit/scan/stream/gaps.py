@@ -161,10 +161,16 @@ def _has_changed(segments: Sequence[Segment]) -> bool:
 
 
 def _segments(partition: Partition, first: int, end: int) -> list[Segment]:
-    """The segments with the offsets from `first` up to `end`, and the one behind them."""
-    return [
-        segment
-        for segment in partition.segments
-        if segment.offsets.last >= first and segment.base_offset <= end
-        if not isinstance(segment.log, TieredFile)
+    """The segments with the offsets from `first` up to `end`, and the one behind them.
+
+    Where segments overlap, a segment's offsets end with its own last one, and no segment may have
+    `first`: then the one before that offset counts, too.
+    """
+    local = [
+        one
+        for one in partition.segments
+        if one.offsets and one.base_offset <= end and not isinstance(one.log, TieredFile)
     ]
+    at = next((row for row, one in enumerate(local) if one.offsets.last >= first), len(local))
+    is_hole = 0 < at < len(local) and first < local[at].base_offset
+    return local[at - 1 if is_hole else at :]

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafkajit.log.footing import Footing, ReadBatch, agreed_up_to, made_again_text, truncated_text
+from kafkajit.log.footing import (
+    Footing,
+    ReadBatch,
+    agreed_up_to,
+    epochs_before,
+    made_again_text,
+    truncated_text,
+)
 from kafkajit.log.resumption import may_be, offsets_in_set
 from kafkajit.places.named import Place
 from kafkajit.records.batches import Batches
@@ -59,9 +66,17 @@ class Histories:
             self._see(place, state)
         return found
 
-    def footing(self, place: Place, partition: Partition, offset: int) -> Footing:
-        """The ground of a position that has just been reached."""
+    def footing(
+        self, place: Place, partition: Partition, offset: int, before: Footing | None
+    ) -> Footing:
+        """The ground of a position that has just been reached, from one in the same log.
+
+        A copy may lack for a moment the files that tell its id and its epochs.
+        """
         found = partition.footing(offset)
+        if before is not None:
+            epochs = found.epochs or epochs_before(before.epochs, offset, found.last)
+            found = found._replace(topic_id=found.topic_id or before.topic_id, epochs=epochs)
         self._see(place, _State(partition.generation, offset, found))
         return found
 

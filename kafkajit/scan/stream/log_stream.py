@@ -104,7 +104,8 @@ class LogStream:
             partition = self._followed.now.get(place)
             is_new = place not in footings or end != begins.get(place) or place in self._parted
             if is_new and partition is not None:
-                found[place] = self._histories.footing(place, partition, end)
+                before = None if place in self._parted else footings.get(place)
+                found[place] = self._histories.footing(place, partition, end, before)
             elif place in footings:
                 found[place] = footings[place]
         return self._offsets.written(ends, found)

@@ -206,7 +206,7 @@ class Partition:
 
     def footing(self, offset: int) -> Footing:
         """The ground of a position in the log."""
-        newest = self._believed.last
+        newest = self._newest
         if newest is None and self._rolled is not None:
             newest = self._rolled[1].last
         if newest is None or offset != self.end_offset or newest.last_offset != offset - 1:
@@ -221,11 +221,19 @@ class Partition:
 
     def ends_with(self, batch: ReadBatch) -> bool:
         """Whether the log's last sound batch is this one, which is known without a look."""
-        return self._believed.last == batch
+        return self._newest == batch
+
+    @property
+    def _newest(self) -> ReadBatch | None:
+        """The last sound batch of the last segment, unless a segment before it is read there."""
+        last = self._believed.last
+        return last if last is None or self.segments[-1].cut.first <= last.base_offset else None
 
     def right_end_before(self, batch: ReadBatch) -> int | None:
         """The offset behind the batches before this one, if the log has it, but as a wrong one."""
         last = self.segments[-1]
+        if last.cut.first > batch.base_offset:  # a segment before it is read there
+            return None
         segment = replace(last, log=self.listing.segments[-1].log)
         found = next(framed(segment.log, batch.position), None) if batch.position >= 0 else None
         if found is None or not batch.is_same(ReadBatch.of(found)):

@@ -1,0 +1,104 @@
+"""Streams over copies that still have a file of an earlier log, or lack one for a moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from partitions import data
+from streaming import Query, append, finish
+
+from kafkajit.errors import OffsetOutOfRangeError
+from kafkajit.state.checkpoints import CLEANER_OFFSETS
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, leader_epochs_text
+from kafkajit.state.partition_metadata import PARTITION_METADATA
+
+
+@pytest.fixture
+def beside_overlap(tmp_path: Path) -> Path:
+    """Offsets 2 to 19 are missing, and a segment lies within the one behind them."""
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 2))
+    append(folder, data(20, 20), base_offset=20)
+    append(folder, data(29, 5), base_offset=29)
+    return folder
+
+
+def test_a_query_fails_at_a_segment_that_is_missing_beside_an_overlap(beside_overlap: Path) -> None:
+    finish(beside_overlap)
+    query = Query(beside_overlap.parent)
+    query.trigger()
+    assert query.offsets() == [0, 1]
+    for _ in range(2):
+        with pytest.raises(OffsetOutOfRangeError, match="offsets 2 to 19 are missing"):
+            query.restart().offsets()
+
+
+def test_a_query_waits_for_a_copy_of_a_segment_that_is_missing_beside_an_overlap(
+    beside_overlap: Path,
+) -> None:
+    query = Query(beside_overlap.parent, failOnDataLoss=False)
+    query.trigger()
+    assert [query.offsets() for _ in range(3)] == [[0, 1], [], []]
+    append(beside_overlap, data(2, 18), base_offset=2)
+    assert query.offsets() == list(range(2, 40))
+
+
+def test_a_query_passes_a_segment_that_is_missing_beside_an_overlap_once_the_copy_rests(
+    beside_overlap: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    finish(beside_overlap)
+    monkeypatch.setattr("kafkajit.scan.stream.gaps.COPIED_NS", 0)
+    query = Query(beside_overlap.parent, failOnDataLoss=False)
+    query.trigger()
+    assert [one for _ in range(3) for one in query.offsets()] == [0, 1, *range(20, 40)]
+    assert "offsets 2 to 19 are missing" in caplog.text
+
+
+@pytest.mark.parametrize("epochs", [True, False])
+def test_a_last_segment_of_an_earlier_log_does_not_vouch_for_the_log(
+    epochs: bool, tmp_path: Path
+) -> None:
+    """A copy is refreshed after a truncation, and what is gone from its source is still there."""
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 5) + data(5, 5))
+    append(folder, data(10, 5), base_offset=10)
+    note = folder / LEADER_EPOCHS
+    (folder / PARTITION_METADATA).write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    if epochs:
+        note.write_bytes(leader_epochs_text([(0, 0)]))
+    query = Query(tmp_path)
+    query.trigger()
+    assert query.offsets() == list(range(15))
+    first = min(folder.glob("*.log"))
+    first.write_bytes(data(0, 5) + data(5, 15, partition_leader_epoch=1))
+    if epochs:
+        note.write_bytes(leader_epochs_text([(0, 0), (1, 5)]))
+    why = "truncated to offset 5" if epochs else "is not the one that was read"
+    with pytest.raises(OffsetOutOfRangeError, match=why):
+        query.restart().offsets()
+    lenient = Query(tmp_path, failOnDataLoss=False)
+    lenient.planned, lenient.committed = query.planned[:2], 2
+    assert lenient.offsets() == list(range(5 if epochs else 0, 20))
+
+
+def test_epochs_are_known_after_a_copy_lacked_their_file(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    note = folder / LEADER_EPOCHS
+    append(folder, data(0, 5))
+    note.write_bytes(leader_epochs_text([(0, 0)]))
+    query = Query(tmp_path)
+    query.trigger()
+    assert query.offsets() == list(range(5))
+    note.unlink()
+    append(folder, data(5, 5))
+    assert query.offsets() == list(range(5, 10))
+    # Truncated to 5, written again, and cleaned: no batch with offset 9 is left.
+    cleaned = data(5, 2, partition_leader_epoch=1) + data(10, 5, partition_leader_epoch=1)
+    (log,) = folder.glob("*.log")
+    log.write_bytes(data(0, 5) + cleaned)
+    append(folder, data(15, 1, partition_leader_epoch=1), base_offset=15)
+    (tmp_path / CLEANER_OFFSETS).write_text("0\n1\norders 0 15\n")
+    note.write_bytes(leader_epochs_text([(0, 0), (1, 5)]))
+    with pytest.raises(OffsetOutOfRangeError, match="truncated to offset 5 and written again"):
+        query.restart().offsets()
