@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from kafkajit.places.location import shown
 from kafkajit.places.uri import uri_of
+from kafkajit.state.checkpoints import NAMES
 from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.system import disk
@@ -26,6 +27,8 @@ from kafkajit.system.ownership import others_of
 
 # A broker holds it in log.dirs as long as it runs.
 BROKER_LOCK = ".lock"
+# Files that the folder of a broker has.
+_BROKERS = (META_PROPERTIES, BROKER_LOCK, *NAMES)
 _OF_SEGMENT = re.compile(r"\d{20}\.(?:log|index|timeindex|txnindex)", re.ASCII)
 
 
@@ -224,12 +227,12 @@ def check_link(folder: Path) -> None:
 
     A partition may be on another disk. But whoever owns a log.dirs folder must not lead root
     through a link to files of others. And a broker may have the log open to which a link leads: its
-    lock is in the folder around that log.
+    lock and its checkpoints are in the folder around that log.
     """
     if not folder.is_symlink():
         return
     real = Path(os.path.realpath(folder))
-    is_brokers = any((real.parent / name).exists() for name in (META_PROPERTIES, BROKER_LOCK))
+    is_brokers = any((real.parent / name).exists() for name in _BROKERS)
     if is_brokers and not real.parent.samefile(folder.parent):
         raise PermissionError(
             errno.EACCES,

@@ -12,7 +12,6 @@ from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import partitions_of
 from kafkajit.places.location import READABLE_NAME
 from kafkajit.storage.live_file import LiveFile
-from kafkajit.storage.stored_file import StoredFile
 
 
 def as_now(segment: Segment) -> Segment:
@@ -27,14 +26,6 @@ def as_now(segment: Segment) -> Segment:
     if size < log.size:  # what is left of it, and of others, after a compaction
         raise FileNotFoundError(errno.ENOENT, "replaced since it was listed", log.path)
     return segment if size == log.size else replace(segment, log=replace(log, size=size))
-
-
-def has_grown(file: StoredFile) -> bool:
-    """Whether somebody has written to a local file since it was listed."""
-    try:
-        return file.is_local and Path(file.key).stat().st_size > file.size
-    except OSError:
-        return False  # it is gone
 
 
 def held(segment: Segment) -> Segment:

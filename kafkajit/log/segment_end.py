@@ -33,6 +33,7 @@ from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.segment import Segment
 from kafkajit.storage.source import open_file
+from kafkajit.storage.stored_file import has_grown
 from kafkajit.system.positioned import read_at
 from kafkajit.walk.damage import PERMISSIVE, Gap
 
@@ -116,12 +117,14 @@ class Unfinished(NamedTuple):
 def unfinished(segments: Sequence[Segment], since_ns: int) -> Iterator[Unfinished]:
     """The local segments that have changed since then, and end before the next one begins.
 
-    A broker has written a segment to its end when it begins the next one, and compaction keeps its
-    modification time. A time that has not come yet tells nothing.
+    Those that have grown since they were listed have changed, too. A broker has written a segment
+    to its end when it begins the next one, and compaction keeps its modification time. A time that
+    has not come yet tells nothing.
     """
     now = time.time_ns() + _AHEAD_NS
     for segment, following in pairwise(segments):
-        if segment.log.is_local and since_ns < (segment.log.modified_ns or 0) < now:
+        is_new = segment.log.is_local and since_ns < (segment.log.modified_ns or 0) < now
+        if is_new or has_grown(segment.log):
             end = end_of(segment)
             behind = segment.base_offset if end.offset is None else end.offset + 1
             if behind < following.first_offset:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from pyarrow.fs import FileInfo, FileSelector, FileType, LocalFileSystem
 
@@ -206,3 +207,11 @@ def stored_as(info: FileInfo, prefix: str, filesystem: Storage | None) -> Stored
         key=info.path,
         filesystem=filesystem,
     )
+
+
+def has_grown(file: StoredFile) -> bool:
+    """Whether somebody has written to a local file since it was listed."""
+    try:
+        return file.is_local and Path(file.key).stat().st_size > file.size
+    except OSError:
+        return False  # it is gone

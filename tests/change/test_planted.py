@@ -198,7 +198,9 @@ def test_repair_goes_through_all_other_partitions(
     assert (tmp_path / "new-0" / LOG).stat().st_size
 
 
-@pytest.mark.parametrize("mark", ["meta.properties", ".lock"])
+@pytest.mark.parametrize(
+    "mark", ["meta.properties", ".lock", "cleaner-offset-checkpoint", "log-start-offset-checkpoint"]
+)
 def test_a_link_does_not_lead_past_the_lock_of_a_broker(mark: str, tmp_path: Path) -> None:
     place(tmp_path, {f"kafka/{A}/{LOG}": b"old", f"kafka/{mark}": b"", "links/note": b""})
     (tmp_path / "links" / A).symlink_to(tmp_path / "kafka" / A)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from partitions import data
+from partitions import data, marker, transactional
 from streaming import Query, append, finish
 
 from kafkajit.errors import OffsetOutOfRangeError
@@ -102,3 +102,25 @@ def test_epochs_are_known_after_a_copy_lacked_their_file(tmp_path: Path) -> None
     note.write_bytes(leader_epochs_text([(0, 0), (1, 5)]))
     with pytest.raises(OffsetOutOfRangeError, match="truncated to offset 5 and written again"):
         query.restart().offsets()
+
+
+@pytest.mark.parametrize("torn", [0, 1])
+def test_a_segment_that_grew_in_place_between_two_rare_triggers_is_looked_at_again(
+    torn: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder's time rests, and the time of its last change in the listing is long past."""
+    folder = tmp_path / "orders-0"
+    end = marker(2, 7, control_type=torn)
+    append(folder, transactional(0, 7) + end[:-20])
+    append(folder, transactional(3, 7, 2) + marker(5, 7, control_type=1 - torn), base_offset=3)
+    append(folder, data(6), base_offset=3)
+    query = Query(tmp_path, isolationLevel="read_committed")
+    query.trigger()
+    assert query.offsets() == []
+    append(folder, end[-20:])
+    monkeypatch.setattr("kafkajit.scan.stream.gaps.COPIED_NS", 0)
+    assert [one for _ in range(3) for one in query.offsets()] == [
+        *((0, 1) if torn else (3, 4)),
+        6,
+        7,
+    ]

@@ -98,6 +98,15 @@ def test_timestamps_are_those_of_python(moment: dt.datetime) -> None:
     assert dt.datetime.fromisoformat(text) == moment
 
 
+def test_dates_are_iso_8601_however_far_away() -> None:
+    days = [0, -1, 2_932_896, 2_932_897, -719_163, -719_529, (1 << 31) - 1, -(1 << 31)]
+    texts = ["1970-01-01", "1969-12-31", "9999-12-31", "+10000-01-01", "0000-12-31", "-0001-12-31"]
+    texts += ["+5881580-07-11", "-5877641-06-23"]
+    array = pa.array([*days, None], pa.int32()).cast(pa.date32())
+    assert text_of(array).to_pylist() == [*texts, None]
+    assert text_of(array[:1]).to_pylist() == texts[:1]
+
+
 def test_a_timestamp_without_a_zone_is_printed_without_one() -> None:
     assert plain([0], pa.timestamp("us")) == ["1970-01-01T00:00:00.000"]
 

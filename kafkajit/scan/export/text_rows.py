@@ -94,28 +94,29 @@ def _textual(array: pa.Array, encoding: str, table: pa.Table, name: str) -> pa.A
 
 def _not_text(table: pa.Table, name: str) -> RecordSerializationError:
     """The error for bytes that are not UTF-8, with the first record that has some."""
-    for row in range(table.num_rows):
+    column = _in_one(table[name])
+    row = next(row for row in range(table.num_rows) if not _is_text(column.slice(row, 1)))
+    where = [
+        f"{place} {table[place][row].as_py()}"
+        for place in ("topic", "partition", "offset")
+        if place in table.column_names
+    ]
+    return RecordSerializationError(
+        f"{name} is not UTF-8 text at {', '.join(where) or f'row {row}'}: pass --encoding "
+        f"{BASE64}, or export to a format that has bytes"
+    )
+
+
+def _is_text(array: pa.Array) -> bool:
+    """Whether all bytes in it, at any depth, are UTF-8."""
+    kind = array.type
+    if pa.types.is_binary(kind):
         try:
-            _check(table[name][row].as_py())
-        except UnicodeDecodeError:
-            where = [
-                f"{place} {table[place][row].as_py()}"
-                for place in ("topic", "partition", "offset")
-                if place in table.column_names
-            ]
-            return RecordSerializationError(
-                f"{name} is not UTF-8 text at {', '.join(where) or f'row {row}'}: pass --encoding "
-                f"{BASE64}, or export to a format that has bytes"
-            )
-    raise AssertionError("some bytes are not UTF-8")
-
-
-def _check(value: object) -> None:
-    if isinstance(value, bytes):
-        value.decode()
-    elif isinstance(value, dict):
-        for inner in value.values():
-            _check(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _check(inner)
+            array.cast(pa.string())
+        except pa.ArrowInvalid:
+            return False
+    if pa.types.is_list(kind):
+        return _is_text(array.flatten())
+    if pa.types.is_struct(kind):
+        return all(map(_is_text, array.flatten()))
+    return True

@@ -176,7 +176,7 @@ class Folders:
         try:
             if known is not None and not known.may_be_old:
                 try:
-                    if os.stat(folder).st_mtime_ns == known.modified_ns:  # noqa: PTH116
+                    if known.is_of(os.stat(folder)):  # noqa: PTH116
                         return _grown(known)
                 except FileNotFoundError:
                     pass  # the last segment has been renamed since, or the folder is gone

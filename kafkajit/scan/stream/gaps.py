@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from kafkajit.format.ranges import Range
-from kafkajit.log.live_segments import has_grown, listed_again
+from kafkajit.log.live_segments import listed_again
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.resumption import has_any
 from kafkajit.log.segment import Segment
@@ -22,6 +22,7 @@ from kafkajit.places.tiered_files import TieredFile
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.reports import Reports
+from kafkajit.storage.stored_file import has_grown
 
 # A file is finished if it has not changed for so long, and a broker's folder that lacks a segment
 # changes all the time: it is waited for only so long.
@@ -51,6 +52,8 @@ class Gaps:
         segments = _segments(partition, first, end)
         folder = partition.listing.folder
         late = list(unfinished(segments, time.time_ns() - COPIED_NS))
+        if any(has_grown(one.segment.log) for one in late):
+            self.have_come.add(place)
         torn = (one.behind for one in late if one.is_torn)
         end = self._before(next(torn, end), first, end, folder)
         missing, come = self._between(place, partition, segments, Range(first, end - 1))
@@ -74,6 +77,17 @@ class Gaps:
         )
         grown = (one.behind for one in others if not self.is_last_look or _grows(one.segment))
         return self._before(next(grown, end), first, end, folder)
+
+    def lost_from(self, place: Place, partition: Partition, first: int) -> list[Missing]:
+        """The missing offsets from this one on that do not come, as far as time tells."""
+        segments = _segments(partition, first, partition.end_offset)
+        asked = Range(first, partition.end_offset - 1)
+        missing, _ = self._between(place, partition, segments, asked)
+        return [
+            gap
+            for gap in missing
+            if gap.first >= first and not self._may_come(place, gap, segments)
+        ]
 
     def next(self, place: Place, partition: Partition, first: int) -> int:
         """The first offset from this one on that is missing and may come, or the log's end."""

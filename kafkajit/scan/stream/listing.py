@@ -44,11 +44,16 @@ class Listing:
     # The names of old segments may be gone, and those of new ones have not come yet.
     is_swapping: bool = False
     modified_ns: int = 0
+    changed_ns: int = 0  # a copier may set the other time back
     listed_ns: int = 0
     is_tiered: bool = False
     gaps: tuple[Range, ...] = ()  # offsets between segments that are gone
     topic_id: str | None = None  # by partition.metadata: None without it, empty if it is damaged
     lacks_log: bool = False  # although files of one are there
+
+    def is_of(self, folder: os.stat_result) -> bool:
+        """Whether it is of a folder with these times."""
+        return (self.modified_ns, self.changed_ns) == (folder.st_mtime_ns, folder.st_ctime_ns)
 
     @property
     def may_be_old(self) -> bool:
@@ -59,13 +64,13 @@ class Listing:
 def list_folder(folder: str) -> Listing:
     """List a partition's folder of this machine."""
 
-    def look() -> tuple[int, int, list[str], dict[str, LiveFile]]:
-        now, modified_ns = time.time_ns(), os.stat(folder).st_mtime_ns  # noqa: PTH116
+    def look() -> tuple[int, os.stat_result, list[str], dict[str, LiveFile]]:
+        now, status = time.time_ns(), os.stat(folder)  # noqa: PTH116
         names = sorted(os.listdir(folder))  # noqa: PTH208
         paths = (f"{folder}/{name}" for name in names if name.endswith(_OF_SEGMENT))
-        return now, modified_ns, names, {file.path: file for file in live_files(paths)}
+        return now, status, names, {file.path: file for file in live_files(paths)}
 
-    listed_ns, modified_ns, names, files = whole_listing(folder, look)
+    listed_ns, status, names, files = whole_listing(folder, look)
     refuse_kafscale(f"{folder}/{name}" for name in names)
     logs = [
         file
@@ -83,7 +88,8 @@ def list_folder(folder: str) -> Listing:
         segments,
         list(live_files(snapshots)),
         _is_swapping(names) or _has_lost_log(folder, names, files),
-        modified_ns,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
         listed_ns,
         topic_id=topic_id_in(folder) if PARTITION_METADATA in names else None,
         lacks_log=bool(names) and not segments,

@@ -59,7 +59,7 @@ class LogStream:
         self._histories = Histories()
         self._offsets = OffsetsParser()
         self._gaps = Gaps(options, self._reports)
-        self._stable_ends = StableEnds(options, self._gaps)
+        self._stable_ends = StableEnds(options, self._gaps, self._reports)
         self._initial: StreamOffsets | None = None
         self._newest: StreamOffsets = {}  # the end of the newest micro-batch
         self._is_new = False

@@ -324,9 +324,15 @@ def _has(log: StoredFile, before: StoredFile, known: Believed) -> bool:
 
 
 def _has_replaced(before: Listing, now: Listing) -> bool:
-    """Whether a segment that others follow is another file than it was, or has changed.
+    """Whether a segment that others follow is another file than it was, has changed, or has come.
 
-    A cleaner has compacted it, or somebody copies another log over this one.
+    A cleaner has compacted it, or somebody copies another log over this one, or its segments in
+    another order.
     """
     files = {one.log.path: one.log for one in before.segments[:-1]}
-    return any(files.get(one.log.path, one.log) != one.log for one in now.segments[:-1])
+    last = before.segments[-1].base_offset
+    return any(
+        files.get(one.log.path, None if one.base_offset < last else one.log) != one.log
+        for one in now.segments[:-1]
+        if isinstance(one.log, LiveFile)
+    )

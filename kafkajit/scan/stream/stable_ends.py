@@ -7,20 +7,23 @@ markers behind such offsets are not read.
 
 from __future__ import annotations
 
+from kafkajit.log.missing_offsets import Missing
 from kafkajit.places.named import Place
 from kafkajit.scan.options import READ_COMMITTED
 from kafkajit.scan.stream.gaps import Gaps
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition
+from kafkajit.scan.stream.reports import Reports
 from kafkajit.scan.stream.transactions import Transactions
 
 
 class StableEnds:
     """The offsets up to which partitions may be read, and the transactions that decide it."""
 
-    def __init__(self, options: StreamOptions, gaps: Gaps) -> None:
+    def __init__(self, options: StreamOptions, gaps: Gaps, reports: Reports) -> None:
         self._options = options
         self._gaps = gaps
+        self._reports = reports
         self._is_committed = options.scan.isolation_level == READ_COMMITTED
         self._known: dict[Place, Transactions] = {}
 
@@ -42,12 +45,25 @@ class StableEnds:
         end = self._gaps.next(place, partition, first)
         if planned is not None and end < planned:
             end = partition.end_offset
+        lost = self._gaps.lost_from(place, partition, first) if planned is None else []
+        for gap in lost:
+            # Another query reads the markers behind it.
+            if known.read_up_to <= gap.first < end and known.stable_end(gap.first) < gap.first:
+                self._report(gap, partition)
         stable = known.stable_end(end)
+        for gap in lost:
+            # A strict query has nothing left to read before it.
+            if stable <= first < end == gap.first and self._options.fail_on_data_loss:
+                self._report(gap, partition)
         if stable < first and partition.end_offset == first:
             # Transactions from the last stable offset on may have been aborted before `first`.
             self._known[place] = Transactions(partition, stable, self._options)
             self._known[place].stable_end(end)
         return stable
+
+    def _report(self, gap: Missing, partition: Partition) -> None:
+        why = "a transaction is open in front of them, and its marker may be among them"
+        self._reports.loss(f"{gap.text}: {why}", partition.listing.folder)
 
     def newest(self, place: Place, partition: Partition) -> int:
         """The offset up to which a partition may be read, if no more of its segments come."""

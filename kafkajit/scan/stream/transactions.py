@@ -46,6 +46,11 @@ class Transactions:
         self._holes = Holes()
         self._named = -1  # the offset from which on damage hides records
 
+    @property
+    def read_up_to(self) -> int:
+        """The offset up to which the log has been read."""
+        return self._read
+
     def serves(self, partition: Partition, first: int) -> bool:
         """Whether these are a partition's transactions from an offset on."""
         # Transactions that were truncated away must not decide about what was written since.

@@ -24,9 +24,11 @@ from kafkajit.format.progress import Progress, adding
 from kafkajit.log.config import LogConfig
 from kafkajit.log.log import Log
 from kafkajit.log.log_end import read_producers, snapshots_in
+from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.producers import PRODUCER_EXPIRATION_MS
 from kafkajit.log.repair_advice import REPAIR_FIRST, advise_repair
 from kafkajit.log.segment import Segment
+from kafkajit.log.segment_gaps import missing_between
 from kafkajit.state.checkpoints import CLEANER_OFFSETS
 from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.system import disk
@@ -62,6 +64,7 @@ class PartitionCompaction(PartitionPlan):
     _options: CompactOptions
     _is_named: bool
     _noted: str | None  # how the partition's entry in cleaner-offset-checkpoint changes
+    missing: list[Missing]  # offsets without a segment, which the result no longer tells
     progress: Callable[[int], None] | None = None  # called with each number of bytes read
     _segments: list[CompactedSegment] = field(default_factory=list)
     _is_known: bool = False
@@ -122,6 +125,8 @@ class PartitionCompaction(PartitionPlan):
                 f"  {first}{merged}: {segment.records:,} of {segment.records_before:,} records, "
                 f"{segment.bytes:,} of {segment.bytes_before:,} bytes"
             )
+        for gap in self.missing:
+            yield f"  {gap.text}: afterwards they look like those of removed records"
         if self._noted is not None:
             yield f"  {CLEANER_OFFSETS}: {self._noted}"
         lost = sum(segment.records_without_key for segment in self.segments)
@@ -148,6 +153,7 @@ class PartitionCompaction(PartitionPlan):
             "firstDirtyOffset": cleanable.first_dirty_offset if cleanable else None,
             "firstUncleanableOffset": cleanable.first_uncleanable_offset if cleanable else None,
             "cleanerOffsetCheckpoint": self._noted if self.is_needed else None,
+            "missing": [gap.document() for gap in self.missing],
             "segments": [
                 {
                     "logs": list(segment.logs),
@@ -273,8 +279,12 @@ def plan_of(folder: Path, options: CompactOptions, *, is_named: bool) -> Partiti
                 path=str(path),
             )
         cleanable = find_cleanable(folder, Log(folder), options.config, options.now)
+    is_dirty = cleanable is not None and cleanable.dirty_bytes
+    missing = missing_between(Log(folder).segments) if is_dirty else []
     noted = None if cleanable is None else _noted(folder, cleanable)
-    return PartitionCompaction(folder, state, left_alone, cleanable, options, is_named, noted)
+    return PartitionCompaction(
+        folder, state, left_alone, cleanable, options, is_named, noted, missing
+    )
 
 
 def _notes_offset(folder: Path) -> bool:

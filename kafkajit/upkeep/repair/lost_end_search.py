@@ -145,7 +145,8 @@ class _Search:
             end.certainty = CERTAIN
             end.evidence.append(f"the .txnindex has its next transaction from offset {begin} on")
         if end.certainty is None and end.holes:
-            end.certainty = self._certainty(one, end.holes, event, end.evidence)
+            known = _data_of(one.producer_id, (hole for hole in holes if hole not in end.holes))
+            end.certainty = self._certainty(one, end.holes, event, end.evidence, known)
         if end.certainty is None:
             return None  # damaged bytes were other batches
         if end.was is None:
@@ -244,10 +245,12 @@ class _Search:
         holes: list[Hole],
         event: TransactionEvent | None,
         evidence: list[str],
+        known: int,
     ) -> str | None:
         """Judge whether the marker was in holes of unknown contents; None if it was not.
 
-        `holes` keeps those in which it may have been.
+        `holes` keeps those in which it may have been. `known` is the number of the producer's
+        records in other holes.
         """
         is_data = event is not None and event.control_type is None
         if event is not None and is_data and event.producer_epoch > one.producer_epoch:
@@ -273,15 +276,16 @@ class _Search:
         explained = {at for at in self._explained if any(hole.has(at) for hole in holes)}
         missing -= len(explained)
         if event.control_type is not None:
-            return None if missing <= 1 else POSSIBLE
-        own = event.base_sequence - _behind(one.last_sequence, 1)  # records of it that are missing
+            return None if missing <= 1 and not known else POSSIBLE
+        # Records of it that are missing in these holes.
+        own = event.base_sequence - _behind(one.last_sequence, 1) - known
         if missing - max(own, 0) <= 0:
             return None
-        known = {self._explained[at] for at in explained}
+        told = {self._explained[at] for at in explained}
         others = [
             producer_id
             for producer_id, waiting in self._waiting.items()
-            if producer_id not in known and waiting.holes[-1] in holes
+            if producer_id not in told and waiting.holes[-1] in holes
         ]
         # As many offsets as transactions, and no data of this one is missing.
         return LIKELY if missing == 1 + len(others) and own == 0 else POSSIBLE
@@ -302,6 +306,12 @@ def _of_unknown_contents(holes: Sequence[Hole]) -> list[Hole]:
         for hole in holes
         if not hole.batches or any(batch.may_be_marker for batch in hole.batches)
     ]
+
+
+def _data_of(producer_id: int, holes: Iterable[Hole]) -> int:
+    """The number of a producer's records in holes whose batches are known."""
+    batches = (batch for hole in holes for batch in hole.batches)
+    return sum(batch.records for batch in batches if batch.producer_id == producer_id)
 
 
 def _behind(sequence: int, count: int) -> int:

@@ -20,7 +20,6 @@ from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import PINTEREST_MARKS, object_name
 from kafkajit.format.topic import check_topic
 from kafkajit.log.leaps import unsure_end
-from kafkajit.log.live_segments import has_grown
 from kafkajit.log.log import checkpointed_offset
 from kafkajit.log.missing_segments import has_tiered, missing_around
 from kafkajit.log.open_segment import logger
@@ -40,7 +39,7 @@ from kafkajit.places.wanted import any_partition
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.storage.source import as_bytes
-from kafkajit.storage.stored_file import StoredFile
+from kafkajit.storage.stored_file import StoredFile, has_grown
 from kafkajit.topics import TOPICS
 from kafkajit.upkeep.restore.options import RestoreOptions
 from kafkajit.upkeep.restore.unread_segments import UnreadSegment, UnreadSegments
@@ -181,7 +180,9 @@ class SourceLog:
     def start_offset(self) -> int:
         """The log start offset that a broker's log-start-offset-checkpoint has, or 0."""
         starts = []
-        for log in {segment.log.folder: segment.log for segment in self.segments}.values():
+        # Segments of tiered storage may hide those of a broker's folder.
+        every = [copy for one in self.given for copy in (one, *one.copies)]
+        for log in {segment.log.folder: segment.log for segment in every}.values():
             if not isinstance(log, TieredFile):
                 file = self.files.get(f"{log.folder.rpartition('/')[0]}/{START_OFFSETS}")
                 file = file or log.above(START_OFFSETS)

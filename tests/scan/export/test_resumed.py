@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from partitions import data, marker, transactional
 
 import kafkajit
 import kafkajit.testing as kt
@@ -464,6 +465,26 @@ def test_a_missing_segment_is_named_once(log: Path, capsys: pytest.CaptureFixtur
     assert exported(log) == [*BEFORE, *((offset, f"a{offset}") for offset in range(30, 50))]
     assert export(log) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_missing_markers_of_exported_records_are_named(
+    late: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The export ends before them, at another open transaction."""
+    log = tmp_path / "logs" / "orders-0"
+    log.mkdir(parents=True)
+    first = transactional(0, 3) + data(2, 2) + transactional(4, 1)
+    (log / f"{0:020}.log").write_bytes(first)
+    last = transactional(10, 3, 2) + marker(12, 3, control_type=1 - late)
+    (log / f"{10:020}.log").write_bytes(last)
+    assert export(log, "--isolation-level", "read_committed") == 1
+    assert "a transaction is open there since offset 0" in capsys.readouterr().err
+    (log / f"{6:020}.log").write_bytes(marker(6, 3, control_type=late) + data(7, 3))
+    assert export(log, "--isolation-level", "read_committed") == 0
+    out = log.parent.parent / "whole"
+    arguments = ["export", str(log.parent), "-o", str(out), "--to", "jsonl"]
+    assert main([*arguments, "--isolation-level", "read_committed"]) == 0
 
 
 def test_records_of_a_hidden_segment_are_named_when_they_are_served_later(

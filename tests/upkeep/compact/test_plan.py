@@ -433,3 +433,12 @@ def test_a_plan_shows_the_entry_that_a_broker_finds_afterwards(
     plan.apply()
     assert "orders 0 7\n" in path.read_text()
     assert f"  cleaner-offset-checkpoint: {noted}" in str(plan).splitlines()
+
+
+def test_a_plan_names_the_segment_that_is_missing(folder: Path) -> None:
+    assert "are missing" not in str(compact(folder, config=SMALL))
+    (folder / f"{3:020d}.log").unlink()
+    plan = compact(folder, config=SMALL)
+    assert "  offsets 3 to 4 are missing between " in str(plan)
+    (gap,) = plan.partitions[0].document()["missing"]
+    assert (gap["firstMissingOffset"], gap["lastMissingOffset"]) == (3, 4)

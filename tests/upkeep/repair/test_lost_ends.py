@@ -180,6 +180,25 @@ def test_a_marker_of_which_nothing_is_left(tmp_path: Path, first: int, second: i
     assert "it may CHANGE" in end.text
 
 
+@pytest.mark.parametrize("has_sound_data", [True, False])
+def test_damaged_data_whose_header_is_known_does_not_hide_a_lost_marker(
+    tmp_path: Path, has_sound_data: bool
+) -> None:
+    lost = marker(2, 7, COMMIT)
+    batches = [transactional(0, 7), lost, data(3), transactional(5, 7, 2)]
+    batches += [transactional(7, 7, 4)] if has_sound_data else [data(7)]
+    batches.append(marker(9, 7, ABORT))
+
+    def damage(batch: bytes) -> bytes:
+        return zeros(batch) if batch == lost else flipped(batch, 8 * (len(batch) - 2))
+
+    damaged = Damaged(tmp_path, batches, damage, 1, 3, without="*.txnindex")
+    (end,) = damaged.ends()
+    assert (end.transaction.first_offset, end.was, end.becomes) == (0, None, ABORT)
+    assert end.certainty == (LIKELY if has_sound_data else POSSIBLE)
+    assert "it may CHANGE for consumers with read_committed" in end.text
+
+
 def test_a_marker_that_was_the_last_batch(tmp_path: Path) -> None:
     batches = [data(0), transactional(2, 7), marker(4, 7, COMMIT)]
     damaged = Damaged(tmp_path, batches, flipped, 2)

@@ -491,6 +491,21 @@ def test_segments_before_the_log_start_offset_are_left_out_and_named(
     assert partition.start_offset == start
 
 
+def test_the_log_start_offset_of_a_folder_counts_if_tiered_storage_hides_its_segments(
+    tmp_path: Path,
+) -> None:
+    tier = tmp_path / "tier" / f"orders-{TOPIC_ID}" / "0"
+    for number, first in enumerate((0, 4)):
+        log = batch(first) + batch(first + 2)
+        write_segment(tier, first, log, end_offset=first + 3, segment_id=f"{number:022}")
+    local = tmp_path / "logs" / "orders-0"
+    local.mkdir(parents=True)
+    (local / f"{6:020}.log").write_bytes(batch(6))
+    (local.parent / STARTS).write_text("0\n1\norders 0 2\n")
+    partition = one([tmp_path / "tier", tmp_path / "logs"], tmp_path / "kafka")
+    assert partition.start_offset == 2
+
+
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot"])
 def test_files_beside_the_log_that_do_not_fit_it_are_built_anew(
     suffix: str, tmp_path: Path
