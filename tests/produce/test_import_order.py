@@ -213,6 +213,13 @@ def test_rows_of_damage_are_counted(to: str, tmp_path: Path) -> None:
     assert [offset for offset, _ in values(tmp_path / "back")["broken-0"]] == [0, 1, 2, 3, 6, 7]
 
 
+def test_a_named_column_is_not_base64_because_of_its_name(tmp_path: Path) -> None:
+    csv(tmp_path / "a.csv", ("abcd", "aGVsbG8="), names="idBase64,imageBase64")
+    options = {"topic": "t", "partitions": 1, "value_column": "imageBase64"}
+    kafkajit.import_files(tmp_path / "a.csv", tmp_path / "logs", **options).apply()  # type: ignore[arg-type]
+    assert values(tmp_path / "logs")["t-0"] == [(0, b"aGVsbG8=")]
+
+
 def test_base64_and_raw_columns_take_precedence_and_hide_nothing(tmp_path: Path) -> None:
     names = "topic,partition,value,valueBase64,keyBase64"
     csv(tmp_path / "a.csv", ("t", 0, "v", "/w==", "aw=="), names=names)

@@ -124,3 +124,33 @@ def test_a_segment_that_grew_in_place_between_two_rare_triggers_is_looked_at_aga
         6,
         7,
     ]
+
+
+def test_a_file_of_epochs_that_is_newer_than_the_log_of_a_copy_is_not_what_was_read(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "orders-0"
+    note = folder / LEADER_EPOCHS
+    append(folder, data(0, 5) + data(5, 5))
+    note.write_bytes(leader_epochs_text([(0, 0), (1, 5)]))
+    query = Query(tmp_path)
+    query.trigger()
+    assert query.offsets() == list(range(10))
+    (log,) = folder.glob("*.log")
+    log.write_bytes(data(0, 5) + b"".join(data(at, 2, partition_leader_epoch=1) for at in (5, 10)))
+    append(folder, data(15, 1, partition_leader_epoch=1), base_offset=15)
+    (tmp_path / CLEANER_OFFSETS).write_text("0\n1\norders 0 15\n")
+    with pytest.raises(OffsetOutOfRangeError, match="truncated to offset 5 and written again"):
+        query.restart().offsets()
+
+
+def test_records_behind_those_of_a_hidden_segment_are_read(tmp_path: Path) -> None:
+    """No segment that a broker serves has 19 to 24."""
+    folder = tmp_path / "orders-0"
+    for first, behind in ((0, 19), (3, 25), (12, 19), (25, 30)):
+        append(folder, data(first, behind - first), base_offset=first)
+    finish(folder)
+    query = Query(tmp_path)
+    query.trigger()
+    found = [one for _ in range(3) for one in query.offsets()]
+    assert found == [*range(19), *range(25, 30)]

@@ -175,7 +175,9 @@ class InputColumns:
             return None
         source = found[0]
         with _in_column(source):
-            is_base64 = name in _BYTES and source != name and source.endswith(SUFFIX)
+            # Only an export's own names tell that.
+            names = (f"{name}{SUFFIX}", f"raw{name.capitalize()}{SUFFIX}")
+            is_base64 = name in _BYTES and source in names
             column = _converted(name, rows.columns[source], is_base64=is_base64)
         for other in found[1:]:
             is_lost = _is_null(rows.columns[source]) & ~_is_null(rows.columns[other])

@@ -142,7 +142,9 @@ class Gaps:
         if generation is partition.generation and known <= sound:
             return [], []
         missing, come = gaps_between(segments)
-        if come and not _has_changed(segments):  # other segments of the log explain the gap
+        if come and not _has_changed(
+            partition, segments
+        ):  # other segments of the log explain the gap
             come = []
         if not missing and not come:
             self._sound[place] = partition.generation, known
@@ -166,12 +168,22 @@ def _grows(segment: Segment) -> bool:
     return has_grown(segment.log)
 
 
-def _has_changed(segments: Sequence[Segment]) -> bool:
-    """Whether segments before the last of these have come or grown since they were listed."""
+def _has_changed(partition: Partition, segments: Sequence[Segment]) -> bool:
+    """Whether segments before the last of these have come or grown since they were listed.
+
+    Some of the partition's others may be there, too, but not served.
+    """
     first, last = segments[0], segments[-1]
-    now = (one for one in listed_again(first, 0) if first.base_offset <= one.base_offset)
-    found = {(one.log.name, one.log.size) for one in now if one.base_offset < last.base_offset}
-    return found != {(one.log.name, one.log.size) for one in segments[:-1]}
+    listed, now = (
+        {
+            (one.log.name, one.log.size)
+            for one in every
+            if first.base_offset <= one.base_offset < last.base_offset
+            and not isinstance(one.log, TieredFile)
+        }
+        for every in (partition.segments, listed_again(first, 0))
+    )
+    return listed != now
 
 
 def _segments(partition: Partition, first: int, end: int) -> list[Segment]:

@@ -59,24 +59,37 @@ def holes_of(
         unreadable: damage whose offsets other batches have.
         kept: the offsets that stay.
     """
-    found = []
+    found, rest = [], []
+    losses = [one for one in losses if one.first_missing_offset is not None]
+    firsts = sorted(one.first_missing_offset or 0 for one in losses if one.reason != ZEROS)
     lost_markers = {(str(one.log), one.batch.position): one for one in markers}
     for loss in losses:
         first, last = loss.first_missing_offset, loss.last_missing_offset
         if first is None or loss.reason == ZEROS:
             continue
         batches = damaged_batches(Path(loss.path), loss.position, loss.length, first, last)
+        following = firsts[at] if (at := bisect_right(firsts, first)) < len(firsts) else None
+        if not batches and last is not None and following is not None and following <= last:
+            # The end of a log reaches up to the next batch that stays, also over other losses.
+            rest.append(Hole(following, last, []))
+            last = following - 1
+            batches = damaged_batches(Path(loss.path), loss.position, loss.length, first, last)
         segment = int(Path(loss.path).name[:20])
         marker = lost_markers.get((loss.path, loss.position))
         if last is not None and marker is not None and marker.batch.size == loss.length:
-            found.append(marker.hole(Range(first, last)))
+            # The bytes were the marker, and other offsets are missing for another reason.
+            hole = marker.hole(Range(first, last))
+            own = Range(hole.batches[0].first, hole.batches[0].last)
+            found.append(hole._replace(first=own.first, last=own.last))
+            sides = Range(first, own.first - 1), Range(own.last + 1, last)
+            rest += [Hole(side.first, side.last, []) for side in sides if side]
             continue
         if last is None and batches:  # the log may have had more behind these
             found.append(Hole(first, batches[-1].last, batches, segment))
             found.append(Hole(batches[-1].last + 1, None, [], segment))
         else:
             found.append(Hole(first, last, batches, segment))
-    found += [Hole(one.first, one.last, []) for one in missing]
+    found += [*rest, *(Hole(one.first, one.last, []) for one in missing)]
     found.sort(key=lambda hole: hole.first)  # of the same offsets, a loss comes first
     apart: list[Hole] = []
     for hole in found:
@@ -85,7 +98,8 @@ def holes_of(
             break  # after the hole that ends a log there is nothing else
         if hole.first > before:
             apart.append(hole)
-        elif hole.last is None:  # damage is directly before what is cut away
+        # Damage is directly before what is cut away, or a loss is among other missing offsets.
+        elif hole.last is None or (hole.last > before and not hole.batches):
             apart.append(hole._replace(first=before + 1))
     for marker in lost_markers.values():
         lost = marker.hole(kept.missing(marker.left) if marker.left else None)

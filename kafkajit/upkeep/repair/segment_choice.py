@@ -289,12 +289,12 @@ class ChosenSegments:
             for row in np.flatnonzero(is_gone).tolist():
                 position, size = int(rows["position"][row]), int(rows["end"][row])
                 offsets = Range(int(rows["first"][row]), int(rows["last"][row]))
-                left = _left_at(ordered, position) if is_wrong[row] else offsets
+                left = _left_at(ordered, position, census) if is_wrong[row] else offsets
                 for batch in damaged_batches(log, position, size - position, *offsets):
                     if batch.is_control:
                         yield LostMarker(log, left, batch)
             for gap in census.gaps:
-                left = _left_at(ordered, gap.position)
+                left = _left_at(ordered, gap.position, census)
                 for batch in damaged_batches(
                     log, gap.position, gap.length, left.first, _end_of(left)
                 ):
@@ -309,10 +309,8 @@ class ChosenSegments:
             census = self._censuses[log]
             ordered = census.rows[~self._is_wrong(log)]
             for gap in census.gaps:
-                left = _left_at(ordered, gap.position)
-                end = _end_of(left)
-                # Only its name tells where a log begins without a batch before the damage.
-                first = left.first or min(census.base_offset, left.last)
+                left = _left_at(ordered, gap.position, census)
+                first, end = left.first, _end_of(left)
                 hole = Range(first, first if end is None else end)
                 if not left or kept.missing(hole) is not None:
                     continue
@@ -377,11 +375,13 @@ def _rows_of(census: Census) -> LogRows:
     return LogRows(census.base_offset, census.rows, gaps)
 
 
-def _left_at(rows: BatchRows, position: int) -> Range:
-    """The offsets between the batches before a position and behind it."""
+def _left_at(rows: BatchRows, position: int, census: Census) -> Range:
+    """The offsets between the batches of a log before a position and behind it."""
     at = int(np.searchsorted(rows["position"], position))
-    first = int(rows["last"][at - 1]) + 1 if at else 0
-    return Range(first, int(rows["first"][at]) - 1 if at < rows.size else MAX_INT64)
+    last = int(rows["first"][at]) - 1 if at < rows.size else MAX_INT64
+    # Only its name tells where a log begins without a batch before the position.
+    first = int(rows["last"][at - 1]) + 1 if at else max(0, min(census.base_offset, last))
+    return Range(first, last)
 
 
 def _end_of(left: Range) -> int | None:
