@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.log_path import partition_of
-from kafkajit.state.checkpoints import Offsets, offsets_in, offsets_text, read_offsets
+from kafkajit.state.checkpoints import Offsets, offsets_in, offsets_text, with_offset
 from kafkajit.storage.source import check_regular
 from kafkajit.storage.stored_file import file_at
 
@@ -42,12 +42,12 @@ class PartitionOffsets:
 
     def with_offset(self, offset: int | None) -> bytes:
         """The present file with another offset for the partition, or without its entry."""
-        offsets = dict(read_offsets(file_at(str(self.path)))) if self._is_there else {}
-        if offset is not None:
-            offsets[self._partition] = offset  # at its place in the file
-        else:
-            offsets.pop(self._partition, None)
-        return offsets_text((*name, value) for name, value in offsets.items())  # type: ignore[misc]
+        topic, partition = self._partition
+        assert topic is not None
+        assert partition is not None
+        if self._is_there:
+            return with_offset(file_at(str(self.path)), topic, partition, offset)
+        return offsets_text([] if offset is None else [(topic, partition, offset)])
 
 
 def offset_in(folder: Path, name: str) -> int | None:

@@ -25,6 +25,8 @@ from kafkajit.walk.selection import Selection
 
 _SCHEMA = with_corruption(record_schema(["timestamp", "key", "value", "headers", "controlType"]))
 _HOTTEST = 20
+# Standard errors around the number of keys: it is between them in 99.7 % of all cases.
+_ERRORS = 3
 _MARKER = 78  # bytes of the batch of a transaction's marker
 # A key is shown up to this number of characters.
 _SHOWN = 100
@@ -163,21 +165,27 @@ class RecordFigures:
         self._value_bytes.add_all(other._value_bytes)
         self._keys.add_all(other._keys)
 
-    def compaction(self) -> dict[str, int] | None:
+    def compaction(self, of_records: int) -> dict[str, float] | None:
         """The records with a key of which their partition has a newer one, and their number.
 
-        Their bytes are a share of those of batches with records.
+        Their bytes are a share of those of batches with records. The share of all records of the
+        topic, `of_records`, lies between two: a sample has a larger share of the keys than of the
+        records, and the topic has no fewer keys.
         """
         keyed = self.records - self._null_keys
         if not keyed:
             return None
         distinct = self._keys.by_partition
         superseded = max(0, keyed - distinct.number)
+        error = _ERRORS * distinct.error
+        all_keyed = keyed * max(of_records, self.records) / self.records
         return {
             "records": superseded,
             "recordsError": round(distinct.number * distinct.error),
             "ofRecords": keyed,
             "bytes": max(0, self.bytes - self.others.bytes) * superseded // self.records,
+            "leastShare": round(max(0.0, 1 - distinct.number * (1 + error) / keyed), 4),
+            "mostShare": round(max(0.0, 1 - distinct.number * (1 - error) / all_keyed), 4),
         }
 
     def document(self) -> dict[str, Any] | None:

@@ -267,7 +267,8 @@ def _read_records(
             figures.add_all(piece)
         topic = by_name[name]
         topic.sampled_records, topic.sampled_bytes = figures.records, figures.bytes
-        topic.sample, topic.compaction = figures.document(), figures.compaction()
+        topic.sample = figures.document()
+        topic.compaction = figures.compaction(topic.figures.records)
         topic.damage = figures.others.gaps
         done += topic.figures.bytes
         progress("records", done, total)

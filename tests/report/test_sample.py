@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ import kafkajit.testing as kt
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.sample import Part, RecordFigures, shown, spread
 from kafkajit.scan.partitions import find_partitions
+from kafkajit.schema import record_schema
 
 
 def parts_of(location: Path, most_bytes: int = 2**62) -> list[Part]:
@@ -75,12 +77,14 @@ def test_figures_are_those_of_the_records(folder: Path) -> None:
     assert found["tombstones"] == len(rows) - len(values)
     assert found["withHeaders"] == sum(bool(row["headers"]) for row in rows)
     assert found["distinctKeys"] == len(set(keys))
-    compaction = figures.compaction()
+    compaction = figures.compaction(figures.records)
     assert (compaction is None) == (not keys)
     if compaction is not None:
         assert compaction["records"] == len(keys) - len(set(keys))
         assert compaction["recordsError"] == 0
         assert compaction["ofRecords"] == len(keys)
+        share = pytest.approx(compaction["records"] / len(keys), abs=0.0001)
+        assert (compaction["leastShare"], compaction["mostShare"]) == (share, share)
     for name, fields in (("keyBytes", keys), ("valueBytes", values)):
         sizes = found[name]
         if not fields:
@@ -118,7 +122,7 @@ def test_a_key_in_two_partitions_is_not_superseded(tmp_path: Path) -> None:
     found = figures.document()
     assert found is not None
     assert found["distinctKeys"] == 100
-    compaction = figures.compaction()
+    compaction = figures.compaction(figures.records)
     assert compaction is not None
     assert (compaction["records"], compaction["ofRecords"]) == (3, 303)
 
@@ -131,7 +135,28 @@ def test_markers_and_damage_are_no_records_that_compaction_saves(tmp_path: Path)
     last = kt.batch([kt.Record(b"k", b"v" * 10)], base_offset=52)
     log = b"".join([record, bytes(damaged), *markers, last])
     figures = figures_of(write_partition(tmp_path, {0: log}))
-    compaction = figures.compaction()
+    compaction = figures.compaction(figures.records)
     assert compaction is not None
     assert (compaction["records"], compaction["ofRecords"]) == (1, 2)
     assert compaction["bytes"] == len(record)
+
+
+@pytest.mark.parametrize("keys", [3, 100, 20_000])
+@pytest.mark.parametrize("times", [1, 10])
+def test_the_share_that_compaction_saves_of_a_topic_is_between_those_of_a_sample(
+    keys: int, times: int
+) -> None:
+    """Each key comes a few times at once, and again."""
+    chance = np.random.default_rng(keys)
+    every = np.repeat(chance.integers(0, keys, 20_000 // times), times)
+    figures = RecordFigures()
+    for start in range(0, every.size, 2_000):  # a tenth of the records
+        some = [b"%d" % key for key in every[start : start + 200].tolist()]
+        rows = {"key": some, "value": some, "headers": [[]] * len(some)}
+        schema = record_schema(["key", "value", "headers"])
+        figures.add(pa.RecordBatch.from_pydict(rows, schema), 0)
+    found = figures.compaction(every.size)
+    assert found is not None
+    share = 1 - np.unique(every).size / every.size
+    assert found["leastShare"] <= share <= found["mostShare"]
+    assert found["mostShare"] - found["leastShare"] > 0.001

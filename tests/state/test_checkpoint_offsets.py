@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kafkajit.testing as kt
 from kafkajit.cli import main
 from kafkajit.state import checkpoints
-from kafkajit.state.checkpoints import NAMES, START_OFFSETS, offsets_in
+from kafkajit.state.checkpoints import (
+    CLEANER_OFFSETS,
+    NAMES,
+    START_OFFSETS,
+    offsets_in,
+    offsets_text,
+    with_offset,
+)
 from kafkajit.storage.stored_file import file_at
 
 HOUR_NS = 3_600_000_000_000
@@ -28,13 +39,13 @@ def written(path: Path, text: str, *, age_ns: int = HOUR_NS) -> Path:
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of checkpoints that are parsed from now on."""
     paths: list[str] = []
-    read = checkpoints.read_offsets
+    parse = checkpoints.parse_offsets
 
-    def noted(file: checkpoints.StoredFile) -> checkpoints.Offsets:
-        paths.append(file.path)
-        return read(file)
+    def noted(content: Any, path: str | None = None) -> pa.Table:
+        paths.append(path or "")
+        return parse(content, path)
 
-    monkeypatch.setattr(checkpoints, "read_offsets", noted)
+    monkeypatch.setattr(checkpoints, "parse_offsets", noted)
     return paths
 
 
@@ -61,6 +72,21 @@ def test_one_that_is_new_can_change_unseen_and_is_parsed_again(tmp_path: Path) -
     assert offsets_in(file_at(str(path))) == {("a", 0): 2}
 
 
+def five_partitions(root: Path) -> Path:
+    """A log.dirs folder with its checkpoints: each partition has a record that is superseded."""
+    for number in range(5):
+        folder = root / f"orders-{number}"
+        folder.mkdir(parents=True)
+        for base in range(3):
+            log = kt.batch([kt.Record(key=b"k")], base_offset=base)
+            (folder / f"{base:020}.log").write_bytes(log)
+    for name in NAMES:
+        end = 3 if name.startswith("re") else 0
+        entries = "".join(f"orders {number} {end}\n" for number in range(5))
+        written(root / name, f"0\n5\n{entries}")
+    return root
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -77,12 +103,60 @@ def test_one_that_is_new_can_change_unseen_and_is_parsed_again(tmp_path: Path) -
 def test_no_command_parses_one_for_each_partition(
     tmp_path: Path, parsed: list[str], command: list[str]
 ) -> None:
-    root, numbers = tmp_path / "logs", range(5)
-    for number in numbers:
-        (root / f"orders-{number}").mkdir(parents=True)
-        (root / f"orders-{number}" / f"{0:020}.log").write_bytes(kt.batch([kt.Record(key=b"k")]))
-    entries = "".join(f"orders {number} 0\n" for number in numbers)
-    for name in NAMES:
-        written(root / name, f"0\n5\n{entries}")
+    root = five_partitions(tmp_path / "logs")
     main([*command, str(root), *([str(tmp_path)] if command == ["restore"] else [])])
     assert len(parsed) == len(set(parsed))
+
+
+def test_no_change_parses_one_for_each_partition(tmp_path: Path, parsed: list[str]) -> None:
+    root = five_partitions(tmp_path / "logs")
+    assert main(["repair", "--apply", str(root)]) == 0
+    assert main(["compact", "--apply", str(root)]) == 0
+    assert offsets_in(file_at(str(root / CLEANER_OFFSETS))) == {
+        ("orders", number): 2 for number in range(5)
+    }
+    assert len(parsed) == len(set(parsed))
+
+
+NAMED = st.tuples(st.sampled_from(["a", "b", "a-1", "orders"]), st.integers(0, 12))
+
+
+@given(
+    st.dictionaries(NAMED, st.integers(-1, 10**18)),
+    st.lists(st.tuples(NAMED, st.none() | st.integers(0, 10**18)), max_size=6),
+)
+def test_another_offset_is_written_in_its_place(
+    tmp_path_factory: pytest.TempPathFactory,
+    offsets: dict[tuple[str, int], int],
+    changes: list[tuple[tuple[str, int], int | None]],
+) -> None:
+    path = tmp_path_factory.mktemp("logs") / START_OFFSETS
+    path.write_bytes(offsets_text((*name, offset) for name, offset in offsets.items()))
+    for (topic, partition), offset in changes:
+        if offset is None:
+            offsets.pop((topic, partition), None)
+        else:
+            offsets[topic, partition] = offset
+        path.write_bytes(with_offset(file_at(str(path)), topic, partition, offset))
+        assert path.read_bytes() == offsets_text((*name, at) for name, at in offsets.items())
+        checkpoints._newest.clear()
+        assert offsets_in(file_at(str(path))) == offsets
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0\n2\na  0 1\nb 3 2\n",
+        "0\n2\na 0 1\nb 3 2",
+        "0\r\n2\r\na 0 1\r\nb 3 2\r\n",
+        "00\n2\na 0 1\nb 3 2\n",
+    ],
+)
+def test_text_that_kafka_would_not_write_so_is_written_anew(tmp_path: Path, text: str) -> None:
+    path = tmp_path / START_OFFSETS
+    path.write_bytes(text.encode())
+    assert with_offset(file_at(str(path)), "a", 0, 7) == b"0\n2\na 0 7\nb 3 2\n"
+    path.write_bytes(text.encode())
+    path.write_bytes(with_offset(file_at(str(path)), "b", 3, None))
+    checkpoints._newest.clear()
+    assert offsets_in(file_at(str(path))) == {("a", 0): 1}

@@ -126,14 +126,22 @@ function compactionFigure(report) {
   if (isPlanned(report.topics)) return plannedCompaction(report.topics);
   const rows = report.topics.filter((topic) => topic.savings?.compaction).map((topic) => {
     const { compaction } = topic.savings;
-    return { topic: topic.topic, records: compaction.records, of: compaction.ofRecords, bytes: compaction.bytes, share: compaction.records / compaction.ofRecords };
+    return { topic: topic.topic, ...compaction, share: compaction.leastShare ?? compaction.records / compaction.ofRecords };
   });
   if (!rows.length) return null;
   return figure({ title: "Compaction", sql: report.sql.compaction, from: "From the sample of each topic", lead: "Records that a newer record of the same key supersedes." }, dataTable({
     caption: "Topics by superseded records", rows, sorted: [3, true], limit: 8,
     columns: [topicColumn(), countColumn("Records", "records"), bytesColumn("Bytes", "bytes", { secondary: true }),
-      { label: "Of the sample", numeric: true, value: (row) => row.share, cell: (row) => share(row.records, row.of) }],
+      { label: "Of the sample", numeric: true, secondary: true, value: (row) => row.records / row.ofRecords, cell: (row) => share(row.records, row.ofRecords) },
+      { label: "Of the topic", numeric: true, value: (row) => row.share, cell: (row) => supersededText(row) }],
   }));
+}
+
+// The share of a topic's records with a key that newer ones supersede, as far as a sample tells.
+function supersededText(row) {
+  const [least, most] = [row.leastShare, row.mostShare];
+  if (isMissing(least)) return missing();
+  return most - least < 0.01 ? shareText(least, 1) : `${shareText(least, 1)} to ${shareText(most, 1)}`;
 }
 
 function plannedCompaction(topics) {

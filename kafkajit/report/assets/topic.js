@@ -156,6 +156,7 @@ function topicSavings(topic, sql, from) {
   } else if (savings.compaction) {
     parts.push(figure({ title: "Compaction", sql: sql.compaction, from: sampled, lead: "Records that a newer record of the same key supersedes." }, facts([
       ["Superseded records", count(savings.compaction.records), `${savings.compaction.recordsError ? `± ${countText(savings.compaction.recordsError)}, ` : ""}${shareText(savings.compaction.records, savings.compaction.ofRecords)} of those with a key`],
+      ["Of the topic", supersededText(savings.compaction)],
       ["Their bytes", bytes(savings.compaction.bytes)],
     ])));
   }
