@@ -25,7 +25,7 @@ from asv_bench.benchmarks.many_segments import folder_of
 from asv_bench.benchmarks.segments import cache_folder
 
 AXES = {"partitions": (250, 1_000, 4_000, 16_000), "segments": (500, 2_000, 8_000, 32_000)}
-# Of a partition's many segments, all but the last.
+# It deletes all but the last of a partition's many segments.
 _RETENTION = ("--config", "retention.ms=86400000")
 
 # The words of each command: LOGS is the folder, COPY a copy of it, and NEW a place for results.
@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 class Cost(NamedTuple):
-    """What one run has taken."""
+    """The processor time and memory of one run, and its exit status."""
 
     seconds: float  # of the processor
     megabytes: float

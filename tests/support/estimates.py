@@ -24,7 +24,7 @@ from kafkajit.report import take as taking
 from kafkajit.report.savings import Encoding, measured
 
 _RECORDS = 600_000
-_SAMPLE = 16  # the share of the bytes that is sampled: one of so many
+_SAMPLE = 16  # a topic has this number of times the bytes of its sample
 _PARTS = 8
 _ENCODING = Encoding("zstd", 3, 128 << 10)
 _WORDS = [b"order", b"payment", b"refund", b"shipped", b"pending", b"customer", b"eu-west-1"]
@@ -54,7 +54,7 @@ def _skewed(power: float) -> Keys:
 
 
 def _each(times: int) -> Keys:
-    """Each key so many times, one behind the other."""
+    """Each key some times, one behind the other."""
     return lambda _: np.arange(_RECORDS) // times
 
 
