@@ -42,7 +42,7 @@ class Growth:
     timeout = 300
 
     def setup(self, axis: str, size: int, command: str) -> None:
-        self.logs = folder_of(axis, size)
+        self.logs = folder_of(axis, size, is_compacted=command != "retain")
         self.work = Path(tempfile.mkdtemp())
         if command == "export again":
             self.time_command(axis, size, command)

@@ -12,16 +12,17 @@ from .segments import cache_folder
 
 _TIME = 1_700_000_000_000  # of the records
 _CHECKPOINTS = (
-    "cleaner-offset-checkpoint",
+    "cleaner-offset-checkpoint",  # of compacted logs
     "log-start-offset-checkpoint",
     "recovery-point-offset-checkpoint",
     "replication-offset-checkpoint",
 )
 
 
-def folder_of(axis: str, size: int) -> Path:
+def folder_of(axis: str, size: int, *, is_compacted: bool = True) -> Path:
     """A log.dirs folder of many partitions of two segments, or of one partition of many."""
-    folder = cache_folder() / f"commands-{axis}-{size}"
+    kind = "" if is_compacted else "-deleted"
+    folder = cache_folder() / f"commands-{axis}-{size}{kind}"
     if folder.exists():
         return folder
     unfinished = folder.with_suffix(".part")
@@ -33,10 +34,12 @@ def folder_of(axis: str, size: int) -> Path:
         for base in range(0, 2 * segments, 2):
             _write_segment(path, base)
         (path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
-    for name in _CHECKPOINTS:
+    for name in _CHECKPOINTS if is_compacted else _CHECKPOINTS[1:]:
         end = 2 * segments if name.startswith("re") else 0
-        lines = "".join(f"orders {partition} {end}\n" for partition in range(partitions))
-        (unfinished / name).write_text(f"0\n{partitions}\n{lines}")
+        # A broker notes only the starts of logs of which records were deleted.
+        entries = [] if name == "log-start-offset-checkpoint" else range(partitions)
+        lines = "".join(f"orders {partition} {end}\n" for partition in entries)
+        (unfinished / name).write_text(f"0\n{len(entries)}\n{lines}")
     unfinished.rename(folder)
     return folder
 

@@ -9,7 +9,7 @@ match has to contain. Damage is reported as a Gap, and the search goes on behind
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress, islice, pairwise
@@ -308,30 +308,33 @@ def plan_search(
         MIN_INT64 if first is None else first, MAX_INT64 if behind is None else behind - 1
     )
     if options.failed is not None:
+        read = {split.file.path for split in chosen}
         for partition in partitions:
-            for text in _doubts(partition, asked, chosen, options):
+            for text in _doubts(partition, asked, read, options):
                 options.failed(LeftOutError(f"{partition[0].log.folder}: {text}"))
     return chosen
 
 
 def _doubts(
-    partition: Sequence[Segment], asked: Range, splits: Sequence[Split], options: ScanOptions
+    partition: Sequence[Segment], asked: Range, read: Container[str], options: ScanOptions
 ) -> Iterator[str]:
-    """Lines about offsets that a partition lacks, and about its last one if it may be wrong."""
-    for gap in _missing(partition, asked, splits, options):
+    """Lines about offsets that a partition lacks, and about its last one if it may be wrong.
+
+    `read` has the paths of the logs that are read.
+    """
+    for gap in _missing(partition, asked, read, options):
         yield gap.text
-    if any(split.file.path == partition[-1].log.path for split in splits):
+    if partition[-1].log.path in read:
         unsure = unsure_end(partition, check_crcs=options.check_crcs)
         if unsure is not None and unsure.end_offset <= asked.last:
             yield unsure.text
 
 
 def _missing(
-    partition: Sequence[Segment], asked: Range, splits: Sequence[Split], options: ScanOptions
+    partition: Sequence[Segment], asked: Range, read: Container[str], options: ScanOptions
 ) -> Iterator[Missing]:
     """The offsets that a partition lacks between its segments, and that may be asked for."""
     is_by_time = options.starting_timestamp is not None or options.ending_timestamp is not None
-    read = {split.file.path for split in splits}
     gaps = gaps_between(partition)
     come = [Missing(*one, True, come_text(one)) for one in gaps.come]
     for gap in [*gaps.missing, *come, *missing_around(partition, options.failed)]:

@@ -97,15 +97,16 @@ def places_on_the_way(path: str | os.PathLike[str]) -> Iterator[tuple[Path, os.s
         if name == os.pardir:
             place = place.parent
             continue
-        found = (place / name).lstat()
-        yield place / name, found
+        here = place / name
+        found = here.lstat()
+        yield here, found
         if not stat.S_ISLNK(found.st_mode):
-            place /= name
+            place = here
             continue
         links += 1
         if links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        target = (place / name).readlink()
+        target = here.readlink()
         if target.is_absolute():
             place = Path(target.anchor)
         names.extend(reversed(target.parts[1 if target.is_absolute() else 0 :]))
