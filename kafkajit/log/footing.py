@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafkajit.format.limits import MAX_INT32
 from kafkajit.records.batches import Batches
 
 # Leader epochs, and the offsets at which they begin.
@@ -68,15 +67,23 @@ class Footing(NamedTuple):
 def epochs_before(epochs: Epochs, offset: int, last: ReadBatch | None) -> Epochs:
     """The epochs to keep with a position.
 
-    A copy's file may be older than the last batch, whose epoch is kept, too, or newer.
+    A copy's file may be older than the last batch, whose epoch is kept, too, or newer: an epoch
+    that begins in that batch or before is not its log's then. The batches of one that begins
+    behind may have been compacted away.
 
     >>> epochs_before(((0, 0), (2, 90)), 80, ReadBatch(70, 79, 77, 100, 0, 1))
     ((0, 0), (1, 70))
     >>> epochs_before(((0, 0), (1, 5)), 10, ReadBatch(5, 9, 77, 100, 0, 0))
     ((0, 0),)
+    >>> epochs_before(((0, 0), (1, 5)), 10, ReadBatch(0, 4, 77, 100, 0, 0))
+    ((0, 0), (1, 5))
     """
-    newest = MAX_INT32 if last is None or last.leader_epoch < 0 else last.leader_epoch
-    found = tuple(one for one in epochs if one[1] < offset and one[0] <= newest)
+    found = tuple(
+        one
+        for one in epochs
+        if one[1] < offset
+        and (last is None or not 0 <= last.leader_epoch < one[0] or one[1] > last.last_offset)
+    )
     if found and last is not None and last.leader_epoch > found[-1][0]:
         found += ((last.leader_epoch, last.base_offset),)
     return found[-_MOST_EPOCHS:]

@@ -25,7 +25,7 @@ from kafkajit.walk.selection import Selection
 
 _SCHEMA = with_corruption(record_schema(["timestamp", "key", "value", "headers", "controlType"]))
 _HOTTEST = 20
-# Standard errors around the number of keys: it is between them in 99.7 % of all cases.
+# Standard errors around the number of keys: in 99.7 % of all cases it is between them.
 _ERRORS = 3
 _MARKER = 78  # bytes of the batch of a transaction's marker
 # A key is shown up to this number of characters.
@@ -169,8 +169,8 @@ class RecordFigures:
         """The records with a key of which their partition has a newer one, and their number.
 
         Their bytes are a share of those of batches with records. The share of all records of the
-        topic, `of_records`, lies between two: a sample has a larger share of the keys than of the
-        records, and the topic has no fewer keys.
+        topic, `of_records`, lies between two if the topic is alike everywhere: a sample has a
+        larger share of the keys than of the records. And the topic has no fewer keys.
         """
         keyed = self.records - self._null_keys
         if not keyed:

@@ -100,8 +100,8 @@ def _scalars(array: pa.Array) -> pa.Array:
         return _bytes(array)
     if pa.types.is_timestamp(kind):
         return _timestamps(array)
-    if pa.types.is_date32(kind):
-        return _dates(array)
+    if pa.types.is_date(kind):
+        return _dates(array.cast(pa.date32()))
     try:
         return array.cast(TEXT)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # intervals

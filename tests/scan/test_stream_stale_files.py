@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
-from partitions import data, marker, transactional
+from partitions import data, log_name, marker, transactional
 from streaming import Query, append, finish
 
 from kafkajit.errors import OffsetOutOfRangeError
@@ -126,6 +128,59 @@ def test_a_segment_that_grew_in_place_between_two_rare_triggers_is_looked_at_aga
     ]
 
 
+@pytest.fixture
+def lacks_markers(tmp_path: Path) -> Path:
+    """The markers of two transactions are missing, in front of another transaction of one."""
+    folder = tmp_path / "orders-0"
+    append(folder, transactional(0, 3) + data(2, 2) + transactional(4, 1))
+    append(folder, transactional(10, 3, 2) + marker(12, 3) + data(13, 2), base_offset=10)
+    return folder
+
+
+COMMITTED = {"isolationLevel": "read_committed"}
+
+
+def test_a_query_fails_at_a_missing_marker_if_nothing_is_left_to_read_before_it(
+    lacks_markers: Path,
+) -> None:
+    finish(lacks_markers)
+    query = Query(lacks_markers.parent, **COMMITTED)
+    query.trigger()
+    for _ in range(2):
+        with pytest.raises(OffsetOutOfRangeError, match=r"offsets 6 to 9 are missing .* in front"):
+            query.restart().offsets()
+
+
+def test_a_missing_marker_that_is_not_waited_for_is_named_and_read_once_it_comes(
+    lacks_markers: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    finish(lacks_markers)
+    monkeypatch.setattr("kafkajit.scan.stream.gaps.COPIED_NS", 0)
+    query = Query(lacks_markers.parent, failOnDataLoss=False, **COMMITTED)
+    query.trigger()
+    assert query.offsets() == [2, 3]  # the marker behind the gap aborts those before
+    assert "offsets 6 to 9 are missing" in caplog.text
+    end = marker(6, 3, control_type=1) + marker(7, 1, control_type=1)
+    append(lacks_markers, end + data(8, 2), base_offset=6)
+    assert query.offsets() == [4, 5, 8, 9, 13, 14]
+
+
+def test_a_segment_is_found_though_a_copier_has_set_the_time_of_the_folder_back(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 5))
+    long_ago = 1_700_000_000 * 10**9
+    os.utime(folder, ns=(long_ago, long_ago))
+    query = Query(tmp_path)
+    query.trigger()
+    assert query.offsets() == list(range(5))
+    assert query.offsets() == []
+    append(folder, data(5, 5), base_offset=5)
+    os.utime(folder, ns=(long_ago, long_ago))
+    assert query.offsets() == list(range(5, 10))
+
+
 def test_a_file_of_epochs_that_is_newer_than_the_log_of_a_copy_is_not_what_was_read(
     tmp_path: Path,
 ) -> None:
@@ -154,3 +209,35 @@ def test_records_behind_those_of_a_hidden_segment_are_read(tmp_path: Path) -> No
     query.trigger()
     found = [one for _ in range(3) for one in query.offsets()]
     assert found == [*range(19), *range(25, 30)]
+
+
+def test_an_epoch_whose_batches_were_compacted_away_is_not_taken_for_another_log_s(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "orders-0"
+    append(folder, data(0, 5))
+    append(folder, data(10, 5, partition_leader_epoch=1), base_offset=10)
+    append(folder, data(15, 1, partition_leader_epoch=1), base_offset=15)
+    (folder / LEADER_EPOCHS).write_bytes(leader_epochs_text([(0, 0), (1, 5)]))
+    (folder / PARTITION_METADATA).write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    (tmp_path / CLEANER_OFFSETS).write_text("0\n1\norders 0 15\n")
+    query = Query(tmp_path, startingOffsets=json.dumps({"orders": {"0": 10}}))
+    query.trigger()
+    (folder / log_name(0)).write_bytes(b"")  # a cleaner has removed these, too
+    assert query.restart().offsets() == list(range(10, 16))
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_short_query_fails_at_a_missing_segment_if_the_files_rest(
+    is_open: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "orders-0"
+    append(folder, transactional(0, 7) if is_open else data(0, 2))
+    append(folder, transactional(10, 7, 2) + marker(12, 7, control_type=1), base_offset=10)
+    finish(folder)
+    query = Query(tmp_path, **COMMITTED)
+    query.trigger()
+    if not is_open:
+        assert query.restart().offsets() == [0, 1]
+    with pytest.raises(OffsetOutOfRangeError, match="offsets 2 to 9 are missing"):
+        query.restart().offsets()

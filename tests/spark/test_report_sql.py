@@ -13,6 +13,7 @@ from report_twin import write_folder
 from sample_views import copy_of_sample
 
 import kafkajit.testing as kt
+from kafkajit.cli.sql.views import Logs
 from kafkajit.spark import register
 
 Both = tuple[dict[str, Any], dict[str, Rows]]
@@ -92,3 +93,6 @@ def test_commits_count_behind_an_open_transaction_and_aborted_ones_do_not(
         "plain": 5,
     }
     assert differences(document, rows) == []
+    logs = Logs([str(tmp_path)], {"isolationLevel": "read_committed"})
+    committed = logs.load(session_of(spark), "consumer_offsets").collect()
+    assert {(row.groupId, row.isCommitted) for row in committed} == {("committed", True)}

@@ -27,6 +27,8 @@ _MARKER = (
     "last_value(controlType) IGNORE NULLS OVER (PARTITION BY partition, producerId "
     "ORDER BY offset DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS marker"
 )
+# With read_committed only records of committed transactions are read, without their markers.
+_COMMITTED = "'COMMIT' AS marker"
 _KEPT = ("value", "partition", "offset", "timestamp", "isTransactional", "marker")
 
 
@@ -96,8 +98,17 @@ TOPIC_VIEWS = {
 }
 
 
-def taken_apart(view: TopicView, records: DataFrame, *, lenient: bool) -> DataFrame:
-    """The rows of a view, decoded from the records of its topic."""
+def taken_apart(
+    view: TopicView, records: DataFrame, *, lenient: bool, is_committed: bool
+) -> DataFrame:
+    """The rows of a view, decoded from the records of its topic.
+
+    Args:
+        view: the view.
+        records: of its topic.
+        lenient: whether malformed records have NULL.
+        is_committed: whether the records are those that isolation level read_committed has.
+    """
     from pyspark.sql.functions import col, from_json
 
     from kafkajit.spark import functions
@@ -109,7 +120,7 @@ def taken_apart(view: TopicView, records: DataFrame, *, lenient: bool) -> DataFr
         for side, fields in (("key", view.key), ("value", view.value))
     }
     decoded = (
-        records.selectExpr("*", _MARKER)
+        records.selectExpr("*", _COMMITTED if is_committed else _MARKER)
         .where("controlType IS NULL")
         .select(decode("key", "value").alias("decoded"), *_KEPT)
     )

@@ -223,7 +223,12 @@ class Logs:
             .options(**self.options)
             .load([as_location(place, self.paths) for place in sorted(places)])
         )
-        return taken_apart(view, records, lenient=self._mode not in ("", "FAILFAST"))
+        return taken_apart(
+            view,
+            records,
+            lenient=self._mode not in ("", "FAILFAST"),
+            is_committed=self._given.get("isolationlevel") == "read_committed",
+        )
 
     def _load_contents(self, spark: SparkSession) -> DataFrame:
         # Spark interprets each path as a glob.

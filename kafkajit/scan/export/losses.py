@@ -7,14 +7,17 @@ from dataclasses import replace
 
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.amounts import offsets_are, offsets_text
+from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.footing import Footing
+from kafkajit.log.isolation import find_isolation
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.missing_segments import missing_around
 from kafkajit.log.overlap_losses import lost_offsets
 from kafkajit.log.resumption import check_resumed, has_any
 from kafkajit.log.segment import Segment
 from kafkajit.places.tiered_files import TieredFile
+from kafkajit.scan.options import READ_COMMITTED, ScanOptions
 
 _ANOTHER = "export it into another folder"
 
@@ -93,3 +96,25 @@ def losses(
         # These are not noted: a broker that starts again gives those at the end to other records.
         if Range(found.first, found.last) & asked:
             yield f"{name}: {found.text}"
+
+
+def undecided(
+    segments: Sequence[Segment], missing: Sequence[Missing], new: Range, reading: ScanOptions
+) -> Iterator[tuple[Missing, int]]:
+    """The missing offsets that may have the markers of new records before them.
+
+    With each: the first offset of a transaction that is open in front of them.
+    """
+    if reading.isolation_level != READ_COMMITTED:
+        return
+    begin = MIN_INT64
+    for gap in missing:
+        # An open transaction of earlier segments has been named with an earlier gap.
+        before = [one for one in segments if begin <= one.base_offset < gap.first]
+        begin = gap.first
+        if not before or not Range(before[0].base_offset, gap.first - 1) & new:
+            continue
+        parts = [(one.log, one.transaction_index, one.cut) for one in before]
+        _, first = find_isolation(parts, reading.mode, check_crcs=reading.check_crcs)
+        if first is not None and Range(first, gap.first - 1) & new:
+            yield gap, first

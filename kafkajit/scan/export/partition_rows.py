@@ -25,20 +25,18 @@ from kafkajit.errors import (
 from kafkajit.format.amounts import offsets_text
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.ranges import NOTHING, Range
-from kafkajit.log.isolation import find_isolation
 from kafkajit.log.leaps import unsure_end
-from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.segment import Segment
 from kafkajit.log.segment_gaps import come_text, gaps_between
 from kafkajit.log.tiered_copies import advise_copy
 from kafkajit.places.location import absolute
 from kafkajit.scan.export.header_keys import WHY, malformed_keys
 from kafkajit.scan.export.known_damage import LeftOut, known_damage
-from kafkajit.scan.export.losses import check_continued, losses
+from kafkajit.scan.export.losses import check_continued, losses, undecided
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.export.partition_log import PartitionLog, errors_in, with_errors
 from kafkajit.scan.export.passed import Passed
-from kafkajit.scan.options import READ_COMMITTED, ScanOptions
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, selection_in, selection_of
 from kafkajit.scan.stretches import stretches_of
 from kafkajit.scan.table import read_task
@@ -99,7 +97,7 @@ def rows_of(
     ):
         passed.lost.append(text)
         _name_lost(text, log.options.scan)
-    for gap, first in _undecided(log, reading, gaps.missing, new):
+    for gap, first in undecided(log.segments, gaps.missing, new, reading):
         passed.lost.append(
             f"{log.name}: {gap.text}: a transaction is open there since offset {first}, and if the "
             "marker that ends it is missing, a later one decides about its records"
@@ -191,23 +189,6 @@ def _before_come(
     given = _given(before, reading, begin)
     text = f"{come_text(wanted[0])}: they and what is behind them are left to a later run"
     return replace(given, offsets=given.offsets & Range(last=first - 1)), text
-
-
-def _undecided(
-    log: PartitionLog, reading: ScanOptions, missing: Sequence[Missing], new: Range
-) -> Iterator[tuple[Missing, int]]:
-    """The missing offsets that may have the markers of new records before them.
-
-    With each: the first offset of a transaction that is open in front of them.
-    """
-    if reading.isolation_level != READ_COMMITTED:
-        return
-    for gap in missing:
-        before = [one for one in log.segments if one.base_offset < gap.first]
-        parts = [(one.log, one.transaction_index, one.cut) for one in before]
-        _, first = find_isolation(parts, reading.mode, check_crcs=reading.check_crcs)
-        if first is not None and Range(first, gap.first - 1) & new:
-            yield gap, first
 
 
 def _early(log: PartitionLog, passed: Passed, reading: ScanOptions) -> Range:

@@ -79,15 +79,18 @@ class Gaps:
         return self._before(next(grown, end), first, end, folder)
 
     def lost_from(self, place: Place, partition: Partition, first: int) -> list[Missing]:
-        """The missing offsets from this one on that do not come, as far as time tells."""
+        """The missing offsets from this one on that do not come, as far as time tells.
+
+        A strict query may end soon, so the files' times tell it.
+        """
         segments = _segments(partition, first, partition.end_offset)
         asked = Range(first, partition.end_offset - 1)
         missing, _ = self._between(place, partition, segments, asked)
-        return [
-            gap
-            for gap in missing
-            if gap.first >= first and not self._may_come(place, gap, segments)
-        ]
+        ahead = [gap for gap in missing if gap.first >= first]
+        if self._options.fail_on_data_loss:
+            changed = max([segment.log.modified_ns or 0 for segment in segments[:-1]], default=0)
+            return ahead if time.time_ns() - changed >= COPIED_NS else []
+        return [gap for gap in ahead if not self._may_come(place, gap, segments)]
 
     def next(self, place: Place, partition: Partition, first: int) -> int:
         """The first offset from this one on that is missing and may come, or the log's end."""

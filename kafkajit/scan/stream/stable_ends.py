@@ -49,21 +49,21 @@ class StableEnds:
         for gap in lost:
             # Another query reads the markers behind it.
             if known.read_up_to <= gap.first < end and known.stable_end(gap.first) < gap.first:
-                self._report(gap, partition)
+                self._report(gap, partition, is_open=True)
         stable = known.stable_end(end)
         for gap in lost:
             # A strict query has nothing left to read before it.
-            if stable <= first < end == gap.first and self._options.fail_on_data_loss:
-                self._report(gap, partition)
+            if stable <= first <= end == gap.first and self._options.fail_on_data_loss:
+                self._report(gap, partition, is_open=stable < end)
         if stable < first and partition.end_offset == first:
             # Transactions from the last stable offset on may have been aborted before `first`.
             self._known[place] = Transactions(partition, stable, self._options)
             self._known[place].stable_end(end)
         return stable
 
-    def _report(self, gap: Missing, partition: Partition) -> None:
-        why = "a transaction is open in front of them, and its marker may be among them"
-        self._reports.loss(f"{gap.text}: {why}", partition.listing.folder)
+    def _report(self, gap: Missing, partition: Partition, *, is_open: bool) -> None:
+        why = ": a transaction is open in front of them, and its marker may be among them"
+        self._reports.loss(f"{gap.text}{why if is_open else ''}", partition.listing.folder)
 
     def newest(self, place: Place, partition: Partition) -> int:
         """The offset up to which a partition may be read, if no more of its segments come."""

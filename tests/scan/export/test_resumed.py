@@ -313,11 +313,11 @@ def test_a_last_batch_behind_hidden_segments_is_remembered(
 
 def test_a_log_with_new_epochs_behind_what_was_read_continues(log: Path) -> None:
     set_id(log, FIRST_ID)
-    set_epochs(log, (0, 0), (3, 18))
+    set_epochs(log, (0, 0))
     assert export(log) == 0
     write(log, {0: [(0, 5, "a"), (8, 1, "a"), (20, 5, "a")], 25: []})
     set_id(log, FIRST_ID)
-    set_epochs(log, (3, 18), (4, 20), (5, 23))
+    set_epochs(log, (0, 18), (4, 20), (5, 23))
     assert export(log) == 0
     assert exported(log) == BEFORE + MORE
 
