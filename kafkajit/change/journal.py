@@ -128,9 +128,9 @@ class Journal:
         for name in sorted(names):
             os.fsencode(name)  # another error of values
             around, slash, file = name.rpartition("/")
-            is_inside = not slash or (
-                "/" not in around and partition_of(Path(around)).topic is not None
-            )
+            # A copy of a partition may have any name.
+            is_partition = around == home.name or partition_of(Path(around)).topic is not None
+            is_inside = not slash or ("/" not in around and is_partition)
             if not is_inside or file in ("", ".", "..") or "\0" in name:
                 raise ValueError(f"it names {name!r}, which is not a file of a log.dirs folder")
             inside.add(root / around)

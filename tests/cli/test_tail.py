@@ -12,8 +12,9 @@ from typing import Any
 import data
 import pytest
 from partitions import data as batch_of_two
+from partitions import marker, transactional
 from scanning import write_partition
-from streaming import append
+from streaming import append, finish
 from terminal import command, environment
 from typed_logs import (
     ORDER,
@@ -330,3 +331,19 @@ def test_new_records_are_printed_as_they_come(root: Path) -> None:
             assert process.stdout.readline().split("\t")[1:2] == ["30"]
         finally:
             process.terminate()
+
+
+def test_missing_markers_of_records_that_it_prints_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The log ends for read_committed before them, at another open transaction."""
+    folder = tmp_path / "orders-0"
+    append(folder, transactional(0, 3) + batch_of_two(2) + transactional(4, 1))
+    append(folder, transactional(10, 3, 2) + marker(12, 3), base_offset=10)
+    finish(folder)
+    committed = ["--isolation-level", "read_committed"]
+    assert main(["tail", "-n", "all", *committed, str(folder)]) == 1
+    assert "a transaction is open in front of them" in capsys.readouterr().err
+    append(folder, marker(6, 3) + batch_of_two(7, 3), base_offset=6)
+    assert main(["tail", "-n", "all", *committed, str(folder)]) == 0
+    assert capsys.readouterr().err == ""

@@ -12,4 +12,4 @@ def test_a_codec_has_kafka_s_name() -> None:
 
 
 def test_a_codec_without_a_name_has_its_number() -> None:
-    assert codec_name(6) == "codec 6"
+    assert codec_name(6) == "unknown(6)"

@@ -78,15 +78,20 @@ class Gaps:
         grown = (one.behind for one in others if not self.is_last_look or _grows(one.segment))
         return self._before(next(grown, end), first, end, folder)
 
+    def missing_from(self, place: Place, partition: Partition, first: int) -> list[Missing]:
+        """The missing offsets from this one on."""
+        segments = _segments(partition, first, partition.end_offset)
+        asked = Range(first, partition.end_offset - 1)
+        missing, _ = self._between(place, partition, segments, asked)
+        return [gap for gap in missing if gap.first >= first]
+
     def lost_from(self, place: Place, partition: Partition, first: int) -> list[Missing]:
         """The missing offsets from this one on that do not come, as far as time tells.
 
         A strict query may end soon, so the files' times tell it.
         """
+        ahead = self.missing_from(place, partition, first)
         segments = _segments(partition, first, partition.end_offset)
-        asked = Range(first, partition.end_offset - 1)
-        missing, _ = self._between(place, partition, segments, asked)
-        ahead = [gap for gap in missing if gap.first >= first]
         if self._options.fail_on_data_loss:
             changed = max([segment.log.modified_ns or 0 for segment in segments[:-1]], default=0)
             return ahead if time.time_ns() - changed >= COPIED_NS else []

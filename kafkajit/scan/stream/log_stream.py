@@ -177,6 +177,8 @@ class LogStream:
             for gap in missing_around(read):
                 if Range(gap.first, gap.last) & asked:
                     yield place, f"{partition.listing.folder}: {gap.text}"
+            for text in self._stable_ends.undecided(place, partition, begin):
+                yield place, f"{partition.listing.folder}: {text}"
 
     def metrics(self) -> dict[str, str]:
         """Metrics of what lies behind the newest micro-batch, as it was at the last look."""

@@ -16,6 +16,8 @@ from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.reports import Reports
 from kafkajit.scan.stream.transactions import Transactions
 
+_WHY = ": a transaction is open in front of them, and its marker may be among them"
+
 
 class StableEnds:
     """The offsets up to which partitions may be read, and the transactions that decide it."""
@@ -62,8 +64,16 @@ class StableEnds:
         return stable
 
     def _report(self, gap: Missing, partition: Partition, *, is_open: bool) -> None:
-        why = ": a transaction is open in front of them, and its marker may be among them"
-        self._reports.loss(f"{gap.text}{why if is_open else ''}", partition.listing.folder)
+        text = f"{gap.text}{_WHY}" if is_open else gap.text
+        self._reports.loss(text, partition.listing.folder)
+
+    def undecided(self, place: Place, partition: Partition, first: int) -> list[str]:
+        """Lines about missing offsets, from an offset on, behind the end of what may be read."""
+        if not self._is_committed:
+            return []
+        end = max(first, self.newest(place, partition))
+        missing = self._gaps.missing_from(place, partition, end)
+        return [f"{gap.text}{_WHY}" for gap in missing if gap.first > end]
 
     def newest(self, place: Place, partition: Partition) -> int:
         """The offset up to which a partition may be read, if no more of its segments come."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from corpus import rows_of, run_python
 from histories import Step, histories
+from partitions import data, make_partition, offsets_in
 from retaining import (
     RECORDS,
     SIZE,
@@ -536,3 +537,15 @@ def test_what_stays_is_said_in_a_line(folder: Path) -> None:
     assert str(kafkajit.retain(folder)) == (
         "orders-0: none of 5 segments to delete, 0 of 885 bytes"
     )
+
+
+@pytest.mark.parametrize("change", ["retain", "truncate"])
+def test_a_copy_of_a_partition_may_have_any_name(change: str, tmp_path: Path) -> None:
+    copy = make_partition(tmp_path / "orders-0", {0: [data(0)], 2: [data(2)], 4: [data(4)]})
+    copy = copy.rename(tmp_path / "mylog")
+    for _ in range(2):
+        if change == "retain":
+            kafkajit.retain(copy, config={"retention.ms": 1}).apply()
+        else:
+            kafkajit.repair(copy, truncate_to=2).apply()
+    assert offsets_in(copy) == ([] if change == "retain" else [0, 1])
