@@ -93,6 +93,6 @@ def test_commits_count_behind_an_open_transaction_and_aborted_ones_do_not(
         "plain": 5,
     }
     assert differences(document, rows) == []
-    logs = Logs([str(tmp_path)], {"isolationLevel": "read_committed"})
+    logs = Logs([str(tmp_path)], {"isolationLevel": "READ_committed"})
     committed = logs.load(session_of(spark), "consumer_offsets").collect()
     assert {(row.groupId, row.isCommitted) for row in committed} == {("committed", True)}

@@ -227,7 +227,7 @@ class Logs:
             view,
             records,
             lenient=self._mode not in ("", "FAILFAST"),
-            is_committed=self._given.get("isolationlevel") == "read_committed",
+            is_committed=self._given.get("isolationlevel", "").lower() == "read_committed",
         )
 
     def _load_contents(self, spark: SparkSession) -> DataFrame:

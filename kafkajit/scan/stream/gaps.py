@@ -150,10 +150,8 @@ class Gaps:
         if generation is partition.generation and known <= sound:
             return [], []
         missing, come = gaps_between(segments)
-        if come and not _has_changed(
-            partition, segments
-        ):  # other segments of the log explain the gap
-            come = []
+        if come and not _has_changed(partition, segments):
+            come = []  # other segments of the log explain the gap
         if not missing and not come:
             self._sound[place] = partition.generation, known
         ends = [one for one in missing if asked.first <= one.last <= asked.last]

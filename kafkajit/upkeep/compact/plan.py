@@ -20,6 +20,7 @@ from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPla
 from kafkajit.change.partitions import partitions_at
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError, KafkaJitError
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.log_path import partition_of
 from kafkajit.format.progress import Progress, adding
 from kafkajit.log.config import LogConfig
 from kafkajit.log.log import Log
@@ -271,16 +272,16 @@ def plan_of(folder: Path, options: CompactOptions, *, is_named: bool) -> Partiti
     left_alone = why_left_alone(folder, options, is_named=is_named)
     if is_named and left_alone is not None:
         raise KafkaJitError(left_alone, path=str(folder))
-    cleanable = None
+    cleanable, missing = None, list[Missing]()
     if left_alone is None:
         for path in sorted(folder.glob("*.swap")):
             raise KafkaJitError(
                 f"a broker was stopped while it swapped segments: {REPAIR_FIRST}",
                 path=str(path),
             )
-        cleanable = find_cleanable(folder, Log(folder), options.config, options.now)
-    is_dirty = cleanable is not None and cleanable.dirty_bytes
-    missing = missing_between(Log(folder).segments) if is_dirty else []
+        log = Log(folder)
+        cleanable = find_cleanable(folder, log, options.config, options.now)
+        missing = missing_between(log.segments) if cleanable and cleanable.dirty_bytes else []
     noted = None if cleanable is None else _noted(folder, cleanable)
     return PartitionCompaction(
         folder, state, left_alone, cleanable, options, is_named, noted, missing
@@ -288,9 +289,12 @@ def plan_of(folder: Path, options: CompactOptions, *, is_named: bool) -> Partiti
 
 
 def _notes_offset(folder: Path) -> bool:
-    """Whether to note how far the log is compacted: not beside a copy of a log."""
+    """Whether to note how far the log is compacted: not beside a copy of a log, or for one."""
     log_dirs = folder.parent  # a broker's has one of these files
-    return any((log_dirs / name).exists() for name in (CLEANER_OFFSETS, META_PROPERTIES))
+    is_partition = partition_of(folder).topic is not None
+    return is_partition and any(
+        (log_dirs / name).exists() for name in (CLEANER_OFFSETS, META_PROPERTIES)
+    )
 
 
 def _noted(folder: Path, cleanable: Cleanable) -> str | None:

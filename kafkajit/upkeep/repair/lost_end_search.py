@@ -203,8 +203,9 @@ class _Search:
     def _lost_end(self, waiting: _Open, event: TransactionEvent | None, end: _End) -> LostEnd:
         """The statement about a lost end, with all that a new marker needs."""
         one, marker = waiting.transaction, end.marker
-        is_known = marker is not None and marker.is_proved
-        epoch = marker.producer_epoch if marker and is_known else one.producer_epoch
+        epoch = one.producer_epoch
+        if marker is not None and marker.is_proved:
+            epoch = marker.producer_epoch
         coordinator = -1 if marker is None else marker.coordinator_epoch
         if coordinator < 0:
             coordinator = one.coordinator_epoch

@@ -442,3 +442,13 @@ def test_a_plan_names_the_segment_that_is_missing(folder: Path) -> None:
     assert "  offsets 3 to 4 are missing between " in str(plan)
     (gap,) = plan.partitions[0].document()["missing"]
     assert (gap["firstMissingOffset"], gap["lastMissingOffset"]) == (3, 4)
+
+
+def test_a_copy_with_another_name_has_no_entry_in_a_checkpoint(folder: Path) -> None:
+    checkpoint = folder.parent / "cleaner-offset-checkpoint"
+    checkpoint.write_text("0\n1\norders 0 3\n")
+    copy = folder.rename(folder.parent / "mylog")
+    plan = compact(copy, config=SMALL)
+    assert "cleaner-offset-checkpoint" not in str(plan)
+    plan.apply()
+    assert checkpoint.read_text() == "0\n1\norders 0 3\n"
