@@ -68,8 +68,9 @@ def read_offsets(file: StoredFile) -> tuple[bytes, Offsets]:
 
 
 def _remember(path: str, content: bytes, offsets: Offsets) -> tuple[bytes, Offsets]:
-    if len(_newest) >= _MOST_PARSED:
-        _newest.clear()
+    _newest.pop(path, None)
+    while len(_newest) >= _MOST_PARSED:
+        del _newest[next(iter(_newest))]  # the oldest
     _newest[path] = content, offsets
     return _newest[path]
 
@@ -117,8 +118,8 @@ def offsets_in(file: StoredFile) -> Offsets:
         begun = time.time_ns()
         _, found = read_offsets(file)
         if file.modified_ns is not None and file.modified_ns < begun - _STEP_NS:
-            if len(_parsed) >= _MOST_PARSED:
-                _parsed.clear()
+            while len(_parsed) >= _MOST_PARSED:
+                del _parsed[next(iter(_parsed))]
             _parsed[key] = found
     return found
 

@@ -38,6 +38,7 @@ def written(path: Path, text: str, *, age_ns: int = HOUR_NS) -> Path:
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of checkpoints that are parsed from now on."""
+    checkpoints._newest.clear()
     paths: list[str] = []
     parse = checkpoints.parse_offsets
 
@@ -115,6 +116,20 @@ def test_no_change_parses_one_for_each_partition(tmp_path: Path, parsed: list[st
     assert offsets_in(file_at(str(root / CLEANER_OFFSETS))) == {
         ("orders", number): 2 for number in range(5)
     }
+    assert len(parsed) == len(set(parsed))
+
+
+@pytest.mark.parametrize("room", range(5))
+def test_many_others_before_them_make_no_difference(
+    tmp_path: Path, parsed: list[str], room: int
+) -> None:
+    for number in range(checkpoints._MOST_PARSED - room):
+        folder = tmp_path / f"other{number}"
+        folder.mkdir()
+        offsets_in(file_at(str(written(folder / START_OFFSETS, "0\n1\na 0 1\n"))))
+    root = five_partitions(tmp_path / "logs")
+    assert main(["repair", "--apply", str(root)]) == 0
+    assert main(["compact", "--apply", str(root)]) == 0
     assert len(parsed) == len(set(parsed))
 
 
