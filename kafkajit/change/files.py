@@ -65,13 +65,14 @@ def check_files(folder: Path) -> None:
 
     A folder with the name of a segment's file is no better: a broker does not load the log.
     """
-    for path in folder.iterdir():
-        if path.is_symlink() and not path.exists():
-            target = os.readlink(path)  # noqa: PTH115  a path would drop its trailing parts
-            what = f"a link to {target}, which does not exist: remove the link, or bring back"
-            raise FileNotFoundError(errno.ENOENT, f"{what} the file", str(path))
-        if not path.is_file() and (not path.is_dir() or _OF_SEGMENT.fullmatch(path.name)):
-            check_regular(path)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink() and not (path := folder / entry.name).exists():
+                target = os.readlink(path)  # noqa: PTH115  a path would drop its trailing parts
+                what = f"a link to {target}, which does not exist: remove the link, or bring back"
+                raise FileNotFoundError(errno.ENOENT, f"{what} the file", str(path))
+            if not entry.is_file() and (not entry.is_dir() or _OF_SEGMENT.fullmatch(entry.name)):
+                check_regular(folder / entry.name)
 
 
 def identity(path: Path) -> Identity | None:

@@ -23,10 +23,13 @@ class PartitionOffsets:
         named = partition_of(folder)
         self._partition = named.topic, named.partition
         self._offsets: Offsets = {}
-        self._is_there = self.path.exists() and not folder.name.endswith("-future")
+        self._is_there = not folder.name.endswith("-future")
         if self._is_there:
             try:
                 check_regular(self.path)
+            except FileNotFoundError:
+                self._is_there = False
+                return
             except OSError as error:
                 self.problem = str(error).removeprefix(f"{self.path} ")
                 return

@@ -6,6 +6,7 @@ partition's.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from kafkajit.change.files import check_files
@@ -81,8 +82,9 @@ def seen_in(folder: Path) -> dict[str, tuple[int | None, ...]]:
     if not folder.exists():  # it is to be made
         return seen
     check_files(folder)
-    for path in folder.iterdir():
-        if path.is_file():
-            status = path.stat()
-            seen[path.name] = (status.st_ino, status.st_size, status.st_mtime_ns)
+    with os.scandir(folder) as files:
+        for file in files:
+            if file.is_file():
+                status = file.stat()
+                seen[file.name] = (status.st_ino, status.st_size, status.st_mtime_ns)
     return seen

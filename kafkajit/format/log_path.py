@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,10 +68,16 @@ def parse_log_path(path: str | os.PathLike[str]) -> LogPath:
     parts = [part for part in os.fspath(path).split("/") if part not in ("", ".")]
     if len(parts) < _DEPTH:
         parts = ["", "", *Path(path).absolute().parts[1:]]
-    tiered = object_name("/".join(parts[-_DEPTH:]))
+    return _log_path(*parts[-_DEPTH:])
+
+
+@lru_cache(maxsize=1 << 12)
+def _log_path(*parts: str) -> LogPath:
+    name = "/".join(parts)
+    tiered = object_name(name)
     if tiered is not None:
         return LogPath(tiered.topic, tiered.partition, tiered.base_offset, tiered.suffix)
-    kafscale = kafscale_name("/".join(parts[-_DEPTH:]))
+    kafscale = kafscale_name(name)
     if kafscale is not None:
         return LogPath(*kafscale, KAFSCALE_SUFFIX)
     file = _FILE.fullmatch(parts[-1])
@@ -100,4 +107,4 @@ def partition_of(folder: Path) -> LogPath:
     >>> partition_of(Path("/var/kafka/orders-3"))[:2]
     ('orders', 3)
     """
-    return parse_log_path(folder / "any")
+    return parse_log_path(f"{folder}/any")

@@ -21,7 +21,7 @@ from kafkajit.state.checkpoints import (
     RECOVERY_POINTS,
     START_OFFSETS,
 )
-from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, epochs_in
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage.source import as_bytes
 
@@ -106,9 +106,10 @@ def _why_cleaned(topic: str | None, checkpoints: Mapping[str, int | None]) -> st
 
 def _epoch_starts(content: bytes) -> Iterator[int]:
     try:
-        yield from parse_leader_epochs(as_bytes(content), None)["startOffset"].to_pylist()
+        starts = [start for _, start in epochs_in(as_bytes(content))]
     except CorruptCheckpointError:
         return
+    yield from starts
 
 
 def _last_indexed(content: bytes, base_offset: int) -> int | None:

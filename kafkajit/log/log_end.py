@@ -39,7 +39,7 @@ from kafkajit.log.segment import Segment
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.places.locations import stored_file
 from kafkajit.state.checkpoints import START_OFFSETS
-from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, epochs_in
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.source import Source, as_bytes, read_small
 from kafkajit.walk.frames import frames
@@ -191,11 +191,10 @@ def read_epochs(folder: Path) -> LeaderEpochs:
     if not path.exists():
         return LeaderEpochs()
     try:
-        table = parse_leader_epochs(as_bytes(read_small(path)), str(path))
+        return LeaderEpochs(epochs_in(as_bytes(read_small(path)), str(path)))
     except CorruptCheckpointError as error:
         advise_repair(error)
         raise
-    return LeaderEpochs(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def read_producers(

@@ -25,7 +25,7 @@ from kafkajit.format.ranges import ALL, Range
 from kafkajit.format.tiered_names import object_name
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.tiered_files import TieredFile
-from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, epochs_in
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile, report_unread
@@ -334,8 +334,7 @@ def epochs_of(log: StoredFile, files: Mapping[str, StoredFile]) -> Epochs:
     file = log.epochs if isinstance(log, TieredFile) else _beside(log, LEADER_EPOCHS, files)
     try:
         if file is not None and file.size:
-            rows = parse_leader_epochs(as_bytes(file.read_now()), file.path).to_pylist()
-            found = [(row["epoch"], row["startOffset"]) for row in rows]
+            found = epochs_in(as_bytes(file.read_now()), file.path)
             if all(one < other and one[1] <= other[1] for one, other in pairwise(found)):
                 return found
             logger.warning("%s: its epochs are not in order, and not used", file.path)

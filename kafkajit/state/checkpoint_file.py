@@ -7,7 +7,7 @@ white space. As in Kafka, a file that ends before the number of entries has none
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -28,8 +28,22 @@ def parse_checkpoint(content: Bytes, path: str | None, schema: pa.Schema) -> pa.
     """Parse a checkpoint whose parts are this schema's strings and integers."""
     batches: list[pa.RecordBatch] = []
     rows: list[list[Any]] = []
-    # For each part, the bits of a number, or 0 for a string.
     bits = [0 if field.type == pa.string() else field.type.bit_width for field in schema]
+    for row in checkpoint_entries(content, path, bits):
+        rows.append(row)
+        if len(rows) == _ROWS:
+            batches.append(_record_batch(rows, schema))
+            rows = []
+    return pa.Table.from_batches([*batches, _record_batch(rows, schema)], schema=schema)
+
+
+def checkpoint_entries(
+    content: Bytes, path: str | None, bits: Sequence[int]
+) -> Iterator[list[Any]]:
+    """Parse the entries of a checkpoint; `bits` are those of each part, 0 for a string.
+
+    That there are fewer entries than the file says is known, and raised, behind the last one.
+    """
     expected: int | None = None
     found = 0
     for number, line in enumerate(lines(content, path), start=1):
@@ -43,16 +57,12 @@ def parse_checkpoint(content: Bytes, path: str | None, schema: pa.Schema) -> pa.
             entry = _entry(line, bits)
             if entry is None:
                 raise malformed_line(line, number, path)
-            rows.append(entry)
+            yield entry
             found += 1
-            if len(rows) == _ROWS:
-                batches.append(_record_batch(rows, schema))
-                rows = []
     if expected is not None and expected != found:
         raise CorruptCheckpointError(
             f"Expected [{expected}] entries in checkpoint file, but found only [{found}]", path=path
         )
-    return pa.Table.from_batches([*batches, _record_batch(rows, schema)], schema=schema)
 
 
 def checkpoint_text(entries: Iterable[Sequence[object]]) -> bytes:
@@ -77,7 +87,7 @@ def _check_version(line: str, path: str | None) -> None:
         )
 
 
-def _entry(line: str, bits: list[int]) -> list[Any] | None:
+def _entry(line: str, bits: Sequence[int]) -> list[Any] | None:
     parts = _WHITE_SPACE.split(line)
     while parts and not parts[-1]:  # Java's split drops empty parts at the end
         parts.pop()

@@ -11,10 +11,15 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.schema import LEADER_EPOCH_COLUMNS, table_schema
-from kafkajit.state.checkpoint_file import checkpoint_text, parse_checkpoint
+from kafkajit.state.checkpoint_file import (
+    checkpoint_entries,
+    checkpoint_text,
+    parse_checkpoint,
+)
 from kafkajit.storage.source import Bytes, whole
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
+_BITS = (32, 64)
 
 
 def read_leader_epochs(source: Any) -> pa.Table:
@@ -32,6 +37,16 @@ def read_leader_epochs(source: Any) -> pa.Table:
 def parse_leader_epochs(content: Bytes, path: str | None = None) -> pa.Table:
     """As `read_leader_epochs`, from bytes and the path that they came from."""
     return parse_checkpoint(content, path, table_schema(LEADER_EPOCH_COLUMNS))
+
+
+def epochs_in(content: Bytes, path: str | None = None) -> list[tuple[int, int]]:
+    r"""The epochs and their start offsets, in the order of the file.
+
+    >>> epochs_in(memoryview(b"0\n2\n0 0\n2 5\n"))
+    [(0, 0), (2, 5)]
+    """
+    # Without Arrow, which takes ten times as long for a few rows.
+    return [(epoch, start) for epoch, start in checkpoint_entries(content, path, _BITS)]
 
 
 def leader_epochs_text(epochs: Iterable[tuple[int, int]]) -> bytes:

@@ -57,7 +57,9 @@ def others_of_folder(folder: str | os.PathLike[str]) -> str | None:
         return None
     closed: Path | None = None
     try:
-        places = list(places_on_the_way(Path(folder).absolute()))
+        places = [
+            (Path(place), found) for place, found in places_on_the_way(Path(folder).absolute())
+        ]
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     for place, found in places:
@@ -81,35 +83,37 @@ def link_of_another(path: str | os.PathLike[str]) -> Path | None:
     with contextlib.suppress(OSError):
         for place, found in places_on_the_way(Path(path).absolute()):
             if stat.S_ISLNK(found.st_mode) and found.st_uid not in (os.getuid(), _ROOT):
-                return place
+                return Path(place)
     return None
 
 
-def places_on_the_way(path: str | os.PathLike[str]) -> Iterator[tuple[Path, os.stat_result]]:
+def places_on_the_way(path: str | os.PathLike[str]) -> Iterator[tuple[str, os.stat_result]]:
     """All folders and links on the way to an absolute path, and the path itself."""
-    path = Path(path)
-    place = Path(path.anchor)
-    yield place, place.lstat()
-    names = list(reversed(path.parts[1:]))
+    # Without pathlib: a change asks for the way to each file that it touches.
+    place = ""
+    yield "/", os.lstat("/")
+    names = os.fspath(path).split("/")[::-1]
     links = 0
     while names:
         name = names.pop()
-        if name == os.pardir:
-            place = place.parent
+        if name in ("", os.curdir):
             continue
-        here = place / name
-        found = here.lstat()
+        if name == os.pardir:
+            place = place.rpartition("/")[0]
+            continue
+        here = f"{place}/{name}"
+        found = os.lstat(here)
         yield here, found
         if not stat.S_ISLNK(found.st_mode):
             place = here
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        target = here.readlink()
-        if target.is_absolute():
-            place = Path(target.anchor)
-        names.extend(reversed(target.parts[1 if target.is_absolute() else 0 :]))
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+        target = os.readlink(here)  # noqa: PTH115
+        if target.startswith("/"):
+            place = ""
+        names.extend(target.split("/")[::-1])
 
 
 def _owner(found: os.stat_result, like: os.stat_result | None = None) -> str | None:

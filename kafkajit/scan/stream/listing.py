@@ -18,7 +18,7 @@ from kafkajit.log.footing import Epochs
 from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.location import SEGMENT_NAME
-from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, epochs_in
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
@@ -125,9 +125,8 @@ class EpochFile:
         try:
             file = LiveFile.at(self._path)
             if file != self._read or time.time_ns() - (file.modified_ns or 0) < STEP_NS:
-                table = parse_leader_epochs(as_bytes(file.read_now()), self._path)
-                columns = (table[name].to_pylist() for name in ("epoch", "startOffset"))
-                self._read, self._epochs = file, tuple(zip(*columns, strict=True))
+                epochs = epochs_in(as_bytes(file.read_now()), self._path)
+                self._read, self._epochs = file, tuple(epochs)
         except (FileNotFoundError, CorruptCheckpointError):
             self._read, self._epochs = None, ()
         return self._epochs

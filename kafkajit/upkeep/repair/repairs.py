@@ -21,7 +21,7 @@ from kafkajit.log.missing_offsets import Missing
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
-from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, epochs_in
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage.source import as_bytes, read_small, whole
 from kafkajit.system import disk
@@ -311,10 +311,9 @@ def _epochs_at(path: Path) -> tuple[Epochs, str | None]:
     if not path.is_file():
         return [], None
     try:
-        table = parse_leader_epochs(*whole(str(path)))
+        return epochs_in(*whole(str(path))), None
     except CorruptCheckpointError as error:
         return [], f"{type(error).__name__}: {error.message}"
-    return [(row["epoch"], row["startOffset"]) for row in table.to_pylist()], None
 
 
 def _difference(there: Epochs, expected: Epochs) -> str:
