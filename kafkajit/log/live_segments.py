@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import partitions_of
 from kafkajit.places.location import READABLE_NAME
 from kafkajit.storage.live_file import LiveFile
+from kafkajit.storage.stored_file import file_at
+
+# A folder whose files change is listed again, up to this number of times.
+_TURNS = 5
 
 
 def as_now(segment: Segment) -> Segment:
@@ -50,3 +56,38 @@ def listed_again(segment: Segment, offset: int) -> list[Segment]:
         for one in partition
         if one.offsets.last >= offset
     ]
+
+
+def served_now(partitions: Iterable[Sequence[Segment]]) -> list[list[Segment]]:
+    """As `served`, without warnings, of local partitions that a broker writes to.
+
+    A cleaner replaces several segments by one. If the first of them has been replaced since they
+    were listed, and the others not yet removed, they seem to overlap.
+    """
+    from kafkajit.log.overlaps import served  # it loads kernels
+
+    found = served(partitions, warns=False)
+    for number, segments in enumerate(found):
+        for _ in range(_TURNS):
+            if all(one.cut.is_everything for one in segments) or _are_as_listed(segments):
+                break
+            again = listed_again(segments[0], MIN_INT64)
+            if not again:
+                break
+            (segments,) = served([again], warns=False)
+        found[number] = segments
+    return found
+
+
+def _are_as_listed(segments: Sequence[Segment]) -> bool:
+    """Whether logs are as they were listed, but for the last one, which may have grown."""
+    if not all(one.log.filesystem is None for one in segments):
+        return True  # remote ones come once and stay
+    try:
+        logs = [file_at(one.log.key) for one in segments]
+    except FileNotFoundError:
+        return False
+    return all(
+        (log.size, log.modified_ns) == (one.log.size, one.log.modified_ns)
+        for log, one in zip(logs[:-1], segments[:-1], strict=True)
+    )

@@ -81,23 +81,26 @@ def _end_now(segment: Segment) -> int | None:
         return None
 
 
-def _come_since(segments: Sequence[Segment], missing: Iterable[Missing]) -> list[Extent]:
-    """The segments with missing offsets that a folder has now.
+def _come_since(segments: Sequence[Segment], missing: Iterable[Missing]) -> dict[int, Extent]:
+    """The segments with missing offsets that a folder has now, by their base offsets.
 
-    The list of a folder that never rests may have a later one and lack an earlier one.
+    With them those in front, which a broker may have appended to before it began the next. The list
+    of a folder that never rests may have a later one and lack an earlier one.
     """
     listed = {one.base_offset for one in segments}
     if not segments[0].log.is_local or has_tiered(segments):
-        return []
+        return {}
     try:
-        return [
-            extent_of(as_now(one))
-            for one in listed_again(segments[0], 0)
-            if one.base_offset not in listed
-            if any(gap.first <= one.base_offset <= gap.last for gap in missing)
-        ]
+        return {
+            one.base_offset: extent_of(as_now(one))
+            for before, new in pairwise([None, *listed_again(segments[0], 0)])
+            if new is not None and new.base_offset not in listed
+            if any(gap.first <= new.base_offset <= gap.last for gap in missing)
+            for one in (before, new)
+            if one is not None
+        }
     except (FileNotFoundError, KafkaJitError):
-        return []
+        return {}
 
 
 def has_tiered(segments: Sequence[Segment]) -> bool:
@@ -153,9 +156,13 @@ class MissingSegments:
         if has_holes is None and _is_trouble(found):
             has_holes = _has_holes(segments)
             found = find_missing(extents, evidence, has_holes=has_holes)
-        come = _come_since(segments, found) if are_all and _is_trouble(found) else []
+        come = _come_since(segments, found) if are_all and _is_trouble(found) else {}
         if come:
-            extents = sorted([*extents, *come])
+            extents = [
+                one._replace(behind=max(one.behind, come.pop(one.base_offset, one).behind))
+                for one in extents
+            ]
+            extents = sorted([*extents, *come.values()])
             found = find_missing(extents, evidence, has_holes=bool(has_holes))
         # A broker may have appended records before it wrote the evidence.
         end = max(extent.behind for extent in extents)
@@ -229,13 +236,20 @@ class MissingSegments:
         log = first.log
         root = log.folder.rpartition("/")[0] or "/"
         files = self._files.get(log.folder, {})
+
+        def read(name: str) -> bytes:
+            try:
+                return files[name].read_now()
+            except FileNotFoundError:  # a broker has deleted it since it was listed
+                return b""
+
         where = first.path.topic, first.path.partition
         is_local = log.filesystem is None
         may_be_tiered = is_local and (Path(log.key).parents[1] / REMOTE_INDEXES).is_dir()
         try:
             return take_evidence(
                 {name: file.size for name, file in files.items()},
-                lambda name: files[name].read_now(),
+                read,
                 {name: self._offsets(root, name, log).get(where) for name in NAMES},
                 topic=first.path.topic,
                 may_be_tiered=may_be_tiered,

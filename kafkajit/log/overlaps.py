@@ -272,7 +272,7 @@ def _last_offset(segment: Segment, bound: int) -> int | None:
         if last is not None and last < bound:
             return last
         return _confirmed(segment, bound)
-    except (KafkaJitError, OSError) as error:
+    except (KafkaJitError, OSError, EOFError) as error:  # EOFError: a cleaner has replaced it
         logger.info("%s: its last offset is not known: %s", segment.log.path, error)
         return None
 

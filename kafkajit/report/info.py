@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from kafkajit.errors import Failed
-from kafkajit.log.live_segments import as_now, listed_again
+from kafkajit.log.live_segments import as_now, listed_again, served_now
 from kafkajit.log.missing_offsets import Extent
 from kafkajit.log.missing_segments import MissingSegments
 from kafkajit.log.segment import Segment
@@ -102,9 +102,9 @@ def _may_overlap(extents: Sequence[Extent]) -> bool:
 
 def _overlaps(segments: list[Segment]) -> Iterator[dict[str, Any]]:
     """The parts of segments that no consumer gets, since segments before them have the offsets."""
-    from kafkajit.log.overlaps import all_unserved, served  # which load kernels
+    from kafkajit.log.overlaps import all_unserved  # it loads kernels
 
-    (visible,) = served([segments], warns=False)
+    (visible,) = served_now([segments])
     for gap in all_unserved(visible):
         yield {
             "path": gap.path,

@@ -15,8 +15,8 @@ from typing import Any
 
 from kafkajit.format.notebook import in_notebook
 from kafkajit.format.progress import Progress
+from kafkajit.log.live_segments import served_now
 from kafkajit.log.missing_segments import MissingSegments
-from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.report import groups, open_transactions, trouble
@@ -93,7 +93,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     now = options.now if options.now is not None else time.time_ns() // 1_000_000
     unread: list[Exception] = []
     folder = look_at(options.paths, topics=options.topics, keys=options.keys, failed=unread.append)
-    folder.partitions = served(folder.partitions, warns=False)
+    folder.partitions = served_now(folder.partitions)
     troubles = [*trouble.of_overlaps(folder.partitions)]
     topics = _read_headers(folder, now, troubles, progress, runner)
     if options.depth != HEADERS:

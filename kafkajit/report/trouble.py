@@ -230,11 +230,10 @@ def of_indexes(indexes: Sequence[SidecarSplit]) -> Iterator[Trouble]:
 
 
 def _looked_at(index: SidecarSplit) -> dict[str, Any] | None:
-    """The row of an index in the kind `indexes`; None if the file is gone."""
+    """The row of an index in the kind `indexes`; None if it or its log is gone."""
     try:
-        (rows,) = read_sidecar_files([index], _INDEX_SCHEMA, _INDEX_OPTIONS)
+        batches = list(read_sidecar_files([index], _INDEX_SCHEMA, _INDEX_OPTIONS))
     except (FileNotFoundError, EOFError):
         return None
-    (row,) = rows.to_pylist()
-    found: dict[str, Any] = row
-    return found
+    rows: list[dict[str, Any]] = [row for batch in batches for row in batch.to_pylist()]
+    return rows[0] if rows else None

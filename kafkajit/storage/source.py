@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.system.acting import opening
-from kafkajit.system.holes import data_end
+from kafkajit.system.holes import data_end, is_sparse
 from kafkajit.system.memory_map import PAGE, Map, give_back, map_file, reserve
 from kafkajit.system.open_path import open_path
 
@@ -131,6 +132,9 @@ class Source:
             if size == 0:
                 return b""
             self._data_end = data_end(file.fileno(), size)
+            if size <= _MOST_PREALLOCATED and _INDEX.search(path.name) and is_sparse(file.fileno()):
+                # A broker cuts preallocated zeros off when it rolls: mapped pages would be gone.
+                return file.read(size).ljust(size, b"\0")
             self._map = map_file(file.fileno(), size, leaps=self._leaps)
         return self._map
 
@@ -182,6 +186,9 @@ class Source:
 # The bytes of an index or a snapshot at most: Kafka's have some 10 MB, or one of millions of
 # producers some hundred.
 _MOST_BESIDE = 1 << 30
+_INDEX = re.compile(r"\.(?:index|timeindex)(?:\.|$)")
+# segment.index.bytes is 10 MiB by default.
+_MOST_PREALLOCATED = 128 << 20
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a FIFO"),

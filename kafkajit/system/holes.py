@@ -25,6 +25,13 @@ def bytes_on_disk(path: str, size: int) -> int:
     return size if blocks is None else min(size, blocks * _BLOCK)
 
 
+def is_sparse(file: int) -> bool:
+    """Whether an open file takes less space than its size, as a preallocated index does."""
+    found = os.fstat(file)
+    blocks = getattr(found, "st_blocks", None)
+    return blocks is not None and blocks * _BLOCK < found.st_size
+
+
 def data_end(file: int, size: int) -> int:
     """A position behind which the first `size` bytes of an open file are zeros, or `size`.
 
@@ -33,8 +40,7 @@ def data_end(file: int, size: int) -> int:
     """
     if size <= SMALL or not hasattr(os, "SEEK_DATA"):
         return size
-    blocks = getattr(os.fstat(file), "st_blocks", None)
-    if blocks is None or blocks * _BLOCK >= size:
+    if not is_sparse(file):
         return size
     end = 0
     for _ in range(_MOST_STRETCHES):

@@ -12,8 +12,9 @@ from scanning import write_partition
 
 import kafkajit.testing as kt
 from kafkajit.log.live_segments import as_now
+from kafkajit.log.missing_segments import MissingSegments
 from kafkajit.log.segment import Segment
-from kafkajit.report import headers, info, take
+from kafkajit.report import headers, info, take, trouble
 from kafkajit.report.folder import Folder, look_at
 from kafkajit.report.take import ALL, ReportOptions
 
@@ -43,6 +44,12 @@ def compaction(folder: Path) -> None:
 def large_compaction(folder: Path) -> None:
     """The first two segments become one, which is larger than either."""
     replace(folder, (folder / name(0)).read_bytes() + (folder / name(20)).read_bytes()[:-93])
+
+
+def other_compaction(folder: Path) -> None:
+    """The first two segments become one, whose batches are larger."""
+    large = kt.batch([kt.Record(value=bytes(2000)), kt.Record()], base_offset=38)
+    replace(folder, data(4) + data(36) + large)
 
 
 def replace(folder: Path, cleaned: bytes) -> None:
@@ -174,6 +181,22 @@ def test_an_index_may_be_newer_than_the_listing(
     assert indexes == []
 
 
+@pytest.mark.parametrize("suffix", [".index", ".log"])
+def test_an_index_or_its_log_may_be_gone_when_they_are_compared(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    for offset in (0, 20, 40):
+        (folder / name(offset, ".index")).write_bytes(bytes(8))
+    read = trouble.read_sidecar_files
+
+    def read_late(*given: Any) -> Any:
+        (folder / name(20, suffix)).unlink(missing_ok=True)
+        return read(*given)
+
+    monkeypatch.setattr(trouble, "read_sidecar_files", read_late)
+    assert not [one for one in document_of(folder)["trouble"] if one["kind"] == "index"]
+
+
 def test_a_log_starts_where_the_checkpoint_says(folder: Path) -> None:
     (folder.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 7\n")
     for document in (document_of(folder), info.info([str(folder)])):
@@ -185,3 +208,56 @@ def test_an_empty_segment_may_begin_behind_the_last_record(folder: Path) -> None
     (folder / name(99)).touch()
     for document in (document_of(folder), info.info([str(folder)])):
         assert document["topics"][0]["eachPartition"][0]["endOffset"] == 99
+
+
+def looked_at_before(monkeypatch: pytest.MonkeyPatch, change: Change, folder: Path) -> None:
+    """Change the folder right after it was listed."""
+
+    def look_and_change(*given: Any, **options: Any) -> Folder:
+        found = look_at(*given, **options)
+        change(folder)
+        return found
+
+    monkeypatch.setattr(take, "look_at", look_and_change)
+
+
+@pytest.mark.parametrize(
+    ("change", "records"), [(compaction, 24), (large_compaction, 58), (other_compaction, 26)]
+)
+def test_segments_that_a_cleaner_has_replaced_do_not_overlap(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    change: Change,
+    records: int,
+) -> None:
+    looked_at_before(monkeypatch, change, folder)
+    document = document_of(folder)
+    assert document["totals"]["records"] == records
+    assert {one["kind"] for one in document["trouble"]} <= {"leftover", "missing"}
+    assert not caplog.text
+
+
+def test_what_a_broker_appends_before_it_rolls_is_not_missing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*given: Any) -> MissingSegments:
+        roll(folder)  # after all headers have been read
+        (folder.parent / "replication-offset-checkpoint").write_text("0\n1\norders 0 64\n")
+        return MissingSegments(*given)
+
+    monkeypatch.setattr(take, "MissingSegments", missing)
+    assert document_of(folder)["trouble"] == []
+
+
+def test_a_snapshot_that_a_broker_has_deleted_hides_no_other_evidence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / name(20)).unlink()
+    (folder.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 40\n")
+    snapshot = folder / name(40, ".snapshot")
+    snapshot.write_bytes(kt.producer_snapshot([]))
+    looked_at_before(monkeypatch, lambda _: snapshot.unlink(), folder)
+    (trouble,) = document_of(folder)["trouble"]
+    assert (trouble["kind"], trouble["severity"]) == ("missing", "note")
+    assert not caplog.text

@@ -4,6 +4,8 @@ import array
 import mmap
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -374,3 +376,23 @@ def test_what_is_no_file_is_not_even_opened(
     monkeypatch.setattr(os, "open", lambda *_: pytest.fail("opened"))
     with pytest.raises(OSError, match=f"made is {kind}, not a file"):
         open_file(Path("made"))
+
+
+_TRIMMED = """
+import os, sys
+from kafkajit.storage.source import Source
+source = Source(sys.argv[1])
+os.truncate(sys.argv[1], 16)
+print(source.content.size, int(source.content.sum()))
+"""
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".index.deleted"])
+def test_an_index_may_be_trimmed_while_it_is_read(tmp_path: Path, suffix: str) -> None:
+    index = tmp_path / f"{0:020}{suffix}"
+    index.write_bytes(bytes(range(16)))
+    os.truncate(index, 1 << 20)
+    # SIGBUS would end the process.
+    words = [sys.executable, "-c", _TRIMMED, str(index)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{1 << 20} 120\n"
