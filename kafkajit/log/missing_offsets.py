@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kafkajit.format.amounts import number_of, offsets_are
+from kafkajit.state.checkpoints import START_OFFSETS
 
 # These topics are compacted, whatever the defaults of a broker are.
 COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
@@ -163,13 +164,19 @@ def _between(
 
 def missing_behind(end: int, evidence: Evidence) -> Iterator[Missing]:
     """The offsets that a log lacks at its end, if there are any."""
-    ends = [*evidence.ends, *((last + 1, name) for _, last, name in evidence.indexed)]
+    starts = [(evidence.log_start_offset, START_OFFSETS)]
+    ends = [*starts, *evidence.ends, *((last + 1, name) for _, last, name in evidence.indexed)]
     later = [(offset, name) for offset, name in ends if offset > end]
     if later:
         offset, name = max(later)
-        text = (
-            f"{_offsets(end, offset - 1)} at the log's end: {name} has offsets up to {offset - 1}"
-        )
+        text = f"{_offsets(end, offset - 1)} at the log's end: "
+        if evidence.log_start_offset > end:
+            text += (
+                f"the log starts at {evidence.log_start_offset} by {START_OFFSETS}, and a broker "
+                "deletes all of its segments when it loads them"
+            )
+        else:
+            text += f"{name} has offsets up to {offset - 1}"
         yield Missing(end, offset - 1, True, text)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from kafkajit.format.limits import MAX_INT64, MIN_INT64
+from kafkajit.format.limits import MAX_INT32, MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
@@ -53,6 +53,14 @@ class Segment:
         """The offset in its name, or the first one that is read if it has the name of another."""
         first, base = self.cut.first, self.base_offset
         return first if self.cut and MIN_INT64 < first < base else base
+
+    @property
+    def last_possible(self) -> int:
+        """The highest offset that its batches can have: the next segment begins behind it."""
+        if self.path.base_offset is None:
+            return self.offsets.last
+        # An index has offsets relative to the one in the name, in 32 bits.
+        return min(self.offsets.last, max(self.base_offset, self.cut.first) + MAX_INT32)
 
     def may_have(self, timestamps: Range) -> bool:
         """Whether a record may have such a timestamp, by the manifest of a tiered segment."""

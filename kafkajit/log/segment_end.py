@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from crc32c import crc32c
@@ -32,7 +32,7 @@ from kafkajit.format.layout import (
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.segment import Segment
-from kafkajit.storage.source import open_file
+from kafkajit.storage.source import Mask, open_file
 from kafkajit.storage.stored_file import has_grown
 from kafkajit.system.positioned import read_at
 from kafkajit.walk.damage import PERMISSIVE, Gap
@@ -207,8 +207,11 @@ def _read_end(file: int, start: int, size: int) -> End | None:
         behind = position + header.size
         if not header.is_plausible or header.base_offset <= last or behind > size:
             return None
-        if position == start > 0:  # an index may be wrong: a checksum proves the batch
-            content = read_at(file, header.size, start)[ATTRIBUTES_OFFSET:]
+        # An index may be wrong, and so may an offset without a record: a checksum proves the batch.
+        if position == start > 0 or header.records <= header.last_offset_delta:
+            if header.size > _CHECKED:
+                return None
+            content = read_at(file, header.size, position)[ATTRIBUTES_OFFSET:]
             if crc32c(content) != header.crc:
                 return None
         position, last = behind, header.last_offset
@@ -221,10 +224,17 @@ def _read_end(file: int, start: int, size: int) -> End | None:
     return None
 
 
+def _lack_records(batches: Any) -> Mask:
+    """Batches with fewer records than offsets, as after compaction, or with a wrong bit."""
+    delta = batches.field("lastOffsetDelta").astype(np.int64)
+    lack: Mask = (delta + 1 != batches.field("recordsCount")) & ~batches.is_message_set
+    return lack
+
+
 def walked_end(segment: Segment) -> End:
     """The end of any segment, with the first damage that is found there."""
     # numba comes with these.
-    from kafkajit.log.open_segment import OpenSegment
+    from kafkajit.log.open_segment import OpenSegment, order_in
     from kafkajit.walk.walk import Walk
 
     problem: str | None = None
@@ -234,7 +244,8 @@ def walked_end(segment: Segment) -> End:
             source, start = segment.log.open(), 0
         else:
             source, start = OpenSegment(segment).tail(MAX_INT64)
-        for part in Walk(source, mode=PERMISSIVE, start=start).headers():
+        order = order_in(segment, start)
+        for part in Walk(source, mode=PERMISSIVE, start=start, order=order).headers(_lack_records):
             if isinstance(part, Gap):
                 problem = problem or f"{part.reason} at position {part.position}"
                 continue

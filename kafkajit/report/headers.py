@@ -6,6 +6,7 @@ decoded and counted. So are batches that another segment has in part.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.format.codecs import codec_name
 from kafkajit.log.live_segments import as_now, held, listed_again
 from kafkajit.log.missing_offsets import Extent
+from kafkajit.log.open_segment import order_in
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches, lacks_records
 from kafkajit.report.batch_facts import facts_of
@@ -69,7 +71,7 @@ class TopicFigures:
         base = max(first.base_offset, segments[-1].base_offset)
         partition = PartitionFigures(first.path.partition, first.log.folder, base, continues)
         self.partitions.append(partition)
-        for segment, source in _opened(segments, partition, at_rest=at_rest):
+        for segment, source, is_last in _opened(segments, partition, at_rest=at_rest):
             if isinstance(source, Gap):
                 yield source
                 continue
@@ -80,7 +82,7 @@ class TopicFigures:
             marks: list[Int64s] = []
             end = 0
             extent = Extent(segment.base_offset, segment.base_offset, segment.base_offset)
-            for part in _headers(segment, source):
+            for part in self._headers(segment, source, is_last=is_last):
                 if isinstance(part, Gap):
                     extent = extent._replace(ends_in_damage=True)
                     yield part
@@ -133,6 +135,25 @@ class TopicFigures:
         ):
             sums.add_up()
 
+    def _headers(
+        self, segment: Segment, source: Source, *, is_last: bool
+    ) -> Iterator[Batches | Gap]:
+        def doubtful(batches: Batches) -> Mask:
+            """Batches whose headers are markers, or of which figures would be wrong."""
+            records, delta = (batches.field(name) for name in ("recordsCount", "lastOffsetDelta"))
+            missing = delta.astype(np.int64) + 1 - records
+            # A broker does not compact the last segment.
+            found: Mask = batches.is_control | (missing != 0 if is_last else missing < 0)
+            found |= batches.field("maxTimestamp") > self._now
+            return found & ~batches.is_message_set
+
+        selection, order = Selection(offsets=segment.cut), order_in(segment, 0)
+        walk = Walk(source, mode=PERMISSIVE, selection=selection, order=order)
+        for part in walk.headers(doubtful):
+            if isinstance(part, Gap) or len(part):
+                yield part
+            source.forget(walk.position)
+
     def _add(self, batches: Batches, partition: PartitionFigures, segment: Segment) -> None:
         sizes = batches.size_in_bytes
         facts = facts_of(batches, segment)
@@ -157,7 +178,7 @@ class TopicFigures:
         self._ahead += int(np.count_nonzero(timestamps > self._now))
         self._transactional += int(np.count_nonzero(batches.is_transactional & ~is_control))
         self._control += int(np.count_nonzero(is_control))
-        partition.add(batches, facts, segment.cut)
+        partition.add(batches, facts, segment)
 
     @property
     def bytes(self) -> int:
@@ -257,8 +278,10 @@ def _named(names: tuple[str, ...], counts: list[int]) -> Mapping[str, int]:
 
 def _opened(
     segments: list[Segment], partition: PartitionFigures, *, at_rest: bool
-) -> Iterator[tuple[Segment, Source | Gap]]:
+) -> Iterator[tuple[Segment, Source | Gap, bool]]:
     """Open one segment after the other as it is now; a gap stands for one that cannot be opened.
+
+    With each: whether none follows.
 
     If one is gone, the folder is listed again, and the log goes on behind what has been read; at
     rest, that is an error.
@@ -267,7 +290,10 @@ def _opened(
     while left:
         segment = left.pop(0)
         try:
-            segment = as_now(segment)
+            size, segment = segment.log.size, as_now(segment)
+            if left and segment.log.size > size and turns and not at_rest:
+                # A cleaner has made one of several.
+                raise FileNotFoundError(errno.ENOENT, "replaced", segment.log.path)
             source = segment.log.open()
         except (OSError, EOFError, KafkaJitError) as error:
             is_gone = isinstance(error, (FileNotFoundError, EOFError))
@@ -277,17 +303,9 @@ def _opened(
                 turns -= 1
                 left = listed_again(segment, partition.behind)
                 continue
-            yield segment, Gap(segment.log.path, 0, segment.log.size, str(error))
+            yield segment, Gap(segment.log.path, 0, segment.log.size, str(error)), not left
         else:
-            yield segment, source
-
-
-def _headers(segment: Segment, source: Source) -> Iterator[Batches | Gap]:
-    walk = Walk(source, mode=PERMISSIVE, selection=Selection(offsets=segment.cut))
-    for part in walk.headers():
-        if isinstance(part, Gap) or len(part):
-            yield part
-        source.forget(walk.position)
+            yield segment, source, not left
 
 
 def _extended(

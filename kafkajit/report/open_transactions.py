@@ -2,34 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.amounts import time_text
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.live_segments import listed_again
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.report.coordinators import CoordinatedTransaction, Coordinators
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.partition import OpenTransaction, PartitionFigures
-from kafkajit.report.trouble import NOTE, WARNING, Trouble
+from kafkajit.report.trouble import NOTE, WARNING, Trouble, of_gap
+from kafkajit.walk.damage import PERMISSIVE, Gap
+from kafkajit.walk.walk import Walk
 
 # A broker's transaction.max.timeout.ms: an older transaction may hang.
 _LONG = 15 * 60 * 1000
+# The kinds of trouble behind which a marker may have been.
+_LOSSES = ("corruption", "missing", "unreadable")
 _WAIT = "consumers with read_committed wait before it"
 _ASK = "kafka-transactions.sh find-hanging tells whether it hangs"
 
 
 def of_topics(
-    topics: Iterable[TopicFigures], coordinators: Coordinators | None
+    topics: Iterable[TopicFigures],
+    coordinators: Coordinators | None,
+    known: Iterable[Trouble] = (),
+    now: int = MAX_INT64,
 ) -> Iterator[Trouble]:
-    """The open transactions of the topics; without coordinators, nothing tells which hang."""
+    """The open transactions of the topics.
+
+    Args:
+        topics: the figures of all of their partitions.
+        coordinators: without them, nothing tells which hang.
+        known: the trouble that is known: markers may have been where a log is damaged.
+        now: the time, in milliseconds.
+    """
+    known = [*known]
+    lost = {(one.topic, one.partition) for one in known if one.kind in _LOSSES}
+    damaged = {(one.path, one.position) for one in known}
     for topic in topics:
         copies: dict[int | None, list[PartitionFigures]] = {}
         for partition in topic.partitions:
             copies.setdefault(partition.partition, []).append(partition)
         for partition in topic.partitions:
-            look = _Look(topic.topic, partition, copies[partition.partition], coordinators)
+            is_lossy = (topic.topic, partition.partition) in lost
+            own = None if is_lossy else coordinators
+            others = copies[partition.partition]
+            look = _Look(topic.topic, partition, others, own, is_lossy, now, damaged)
             yield from filter(None, map(look.at, partition.open_transactions.values()))
 
 
@@ -42,16 +63,25 @@ class _Look:
         partition: PartitionFigures,
         copies: Sequence[PartitionFigures],
         coordinators: Coordinators | None,
+        is_lossy: bool,
+        now: int,
+        damaged: Collection[tuple[str, int | None]],
     ) -> None:
         # A folder that is not named after a partition is unknown to coordinators.
         self._coordinators = None if partition.partition is None else coordinators
         self._topic = topic
         self._partition = partition
         self._copies = copies
+        self._is_lossy = is_lossy
+        self._now = now
+        self._damaged = damaged
 
     def at(self, transaction: OpenTransaction) -> Trouble | None:
         """The trouble; None if the transaction has ended since the log was read."""
         topic, partition = self._topic, self._partition
+        damage = _damage_of(transaction)
+        if damage is not None:
+            return of_gap(damage, topic, partition.partition) if self._is_new(damage) else None
         if _ends_elsewhere(partition):
             advice = "the broker's folder has the newest segments, and may have its marker"
             return self._trouble(NOTE, transaction, "", advice)
@@ -77,7 +107,11 @@ class _Look:
             )
             problem = f", and hangs unless the files were copied at different times: {why}"
             return self._trouble(WARNING, transaction, problem, advice)
-        if (partition.last_timestamp or 0) - transaction.timestamp > _LONG:
+        if self._is_lossy:
+            problem = ": its marker may have been among the offsets that are damaged or missing"
+            return self._trouble(WARNING, transaction, problem, f"{_WAIT}; {_ASK}")
+        latest = min(partition.last_timestamp or 0, self._now)
+        if transaction.timestamp >= 0 and latest - transaction.timestamp > _LONG:
             # A producer that copies old records has old timestamps, and its transaction is alive.
             advice = f"{_WAIT}; {_ASK}"
             problem = ": the log has much newer records, so it may hang"
@@ -88,8 +122,11 @@ class _Look:
         )
         return self._trouble(NOTE, transaction, "", advice)
 
+    def _is_new(self, damage: Gap) -> bool:
+        return (damage.path or "", damage.position) not in self._damaged
+
     @cached_property
-    def _ended_since(self) -> set[int] | None:
+    def _ended_since(self) -> dict[int, int] | None:
         """The producers with a marker behind what was read; None if that cannot be read."""
         try:
             later = listed_again(self._partition.read[-1], self._partition.behind)
@@ -111,10 +148,18 @@ class _Look:
 
 
 def _has_ended_in(copy: PartitionFigures, transaction: OpenTransaction) -> bool:
-    """Whether another copy of the partition has the transaction, and its end."""
-    open_ = copy.open_transactions.get(transaction.producer_id)
-    is_there = copy.first_offset <= transaction.first_offset < copy.behind
-    return is_there and (open_ is None or open_.first_offset > transaction.first_offset)
+    """Whether another copy of the partition has the end of the transaction."""
+    return copy.ended.get(transaction.producer_id, -1) > transaction.first_offset
+
+
+def _damage_of(transaction: OpenTransaction) -> Gap | None:
+    """The damage of a transaction's first batch: it may not be of this producer, or of none."""
+    start, end = transaction.start, transaction.end
+    try:
+        walk = Walk(transaction.log.open(start, end), mode=PERMISSIVE, start=start, end=end)
+        return next((part for part in walk.checked() if isinstance(part, Gap)), None)
+    except (OSError, EOFError, KafkaJitError):
+        return None  # a broker has replaced it meanwhile
 
 
 def _ends_elsewhere(partition: PartitionFigures) -> bool:

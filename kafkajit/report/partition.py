@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.missing_offsets import Extent
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches
 from kafkajit.report.batch_facts import BatchFacts
 from kafkajit.report.tally import Tally
-from kafkajit.storage.source import Int64s
+from kafkajit.storage.source import Int64s, Mask
+from kafkajit.storage.stored_file import StoredFile
 
 
 @dataclass
@@ -29,6 +29,9 @@ class OpenTransaction:
     producer_id: int
     first_offset: int
     timestamp: int
+    log: StoredFile  # with its first batch, from `start` to `end`
+    start: int
+    end: int
 
 
 @dataclass
@@ -44,6 +47,7 @@ class PartitionFigures:
     bytes: int = 0
     records: int = 0
     batches: int = 0
+    has_offsets: bool = False  # whether some batch has offsets that its segment can have
     first_offset: int = 0  # of the first batch
     behind: int = 0  # the highest offset of all batches, plus 1
     next_offset: int = 0  # behind the last batch, which need not have the highest offsets
@@ -61,9 +65,10 @@ class PartitionFigures:
     extents: list[Extent] = field(default_factory=list)  # of each segment
     has_holes: bool = False  # whether offsets are missing inside of a segment
     _latest: int = -1
-    # In a run: producers with a marker, which may end an earlier run's transactions; and batches by
-    # timestamp that do not go back behind its own, but may behind an earlier run's.
-    ended: set[int] = field(default_factory=set)
+    # The offset of each producer's last marker, which may end an earlier run's transaction.
+    ended: dict[int, int] = field(default_factory=dict)
+    # In a run: batches by timestamp that do not go back behind its own, but may behind an earlier
+    # run's.
     _rising: Tally = field(default_factory=lambda: Tally(1))
 
     @property
@@ -79,27 +84,39 @@ class PartitionFigures:
     @property
     def end_offset(self) -> int:
         """The offset behind the last record, or of an empty segment behind that."""
-        end = self.behind if self.batches else self.base_offset
+        end = self.behind if self.has_offsets else self.base_offset
         last = self.read[-1].base_offset if self.read else self.base_offset
         return max(end, last) if last <= MAX_INT64 else end
 
-    def add(self, batches: Batches, facts: BatchFacts, cut: Range = ALL) -> None:
-        """Add batches that follow, and the facts about their records in the cut."""
-        firsts = np.maximum(facts.first_offset, cut.first)
-        lasts = np.minimum(batches.last_offset, cut.last)
-        if not self.batches:
-            self.first_offset = self.next_offset = int(firsts[0])
-            self.begins_unknown = bool(facts.is_unknown[0])
-        gaps = firsts - np.concatenate([[self.next_offset], lasts[:-1] + 1])
-        is_gap = (gaps > 0) & ~facts.is_unknown
-        self.missing_offsets += int(gaps[is_gap].sum())
-        self.overlaps += int(np.count_nonzero(gaps < 0))
-        self.next_offset = int(lasts[-1]) + 1
-        self.behind = max(self.behind, int(lasts.max()) + 1)
+    def add(self, batches: Batches, facts: BatchFacts, segment: Segment) -> None:
+        """Add batches of a segment that follow, and the facts about those of their records in it.
+
+        Offsets that the segment cannot have are wrong: a message of v0 or v1 has no checksum of
+        its offset.
+        """
+        firsts = np.maximum(facts.first_offset, segment.cut.first)
+        lasts = np.minimum(batches.last_offset, segment.cut.last)
+        is_possible = lasts <= segment.last_possible
+        self.overlaps += int(np.count_nonzero(~is_possible))
+        if is_possible.any():
+            self._add_offsets(
+                firsts[is_possible], lasts[is_possible], facts.is_unknown[is_possible]
+            )
         self.records += int(facts.records.sum())
         self.batches += len(batches)
         self._add_timestamps(batches, facts)
         self._follow_transactions(batches[batches.is_transactional])
+
+    def _add_offsets(self, firsts: Int64s, lasts: Int64s, is_unknown: Mask) -> None:
+        if not self.has_offsets:
+            self.has_offsets = True
+            self.first_offset = self.next_offset = int(firsts[0])
+            self.begins_unknown = bool(is_unknown[0])
+        gaps = firsts - np.concatenate([[self.next_offset], lasts[:-1] + 1])
+        self.missing_offsets += int(gaps[(gaps > 0) & ~is_unknown].sum())
+        self.overlaps += int(np.count_nonzero(gaps < 0))
+        self.next_offset = int(lasts[-1]) + 1
+        self.behind = max(self.behind, int(lasts.max()) + 1)
 
     def _add_timestamps(self, batches: Batches, facts: BatchFacts) -> None:
         timestamps = batches.field("maxTimestamp").astype(np.int64)
@@ -134,13 +151,17 @@ class PartitionFigures:
             markers = rows[batches.is_control[rows]]
             if markers.size:
                 self.open_transactions.pop(producer, None)
-                if self.continues:
-                    self.ended.add(producer)
+                self.ended[producer] = int(firsts[markers[-1]])
                 rows = rows[rows > markers[-1]]
             if rows.size and producer not in self.open_transactions:
                 row = int(rows[0])
                 self.open_transactions[producer] = OpenTransaction(
-                    producer, int(firsts[row]), int(timestamps[row])
+                    producer,
+                    int(firsts[row]),
+                    int(timestamps[row]),
+                    self.read[-1].log,
+                    int(batches.position[row]),
+                    int(batches.end[row]),
                 )
 
     def join(self, run: PartitionFigures) -> None:
@@ -159,6 +180,7 @@ class PartitionFigures:
             self._widen(run.first_timestamp, run.last_timestamp)
         for producer in run.ended:
             self.open_transactions.pop(producer, None)
+        self.ended |= run.ended
         for producer, transaction in run.open_transactions.items():
             self.open_transactions.setdefault(producer, transaction)
         self.ages += run.ages
@@ -169,14 +191,15 @@ class PartitionFigures:
 
     def _join_offsets(self, run: PartitionFigures) -> None:
         self.base_offset = max(self.base_offset, run.base_offset)
-        if not run.batches:
+        if not run.has_offsets:
             return
-        if self.batches:
+        if self.has_offsets:
             gap = run.first_offset - self.next_offset
             if gap > 0 and not run.begins_unknown:
                 self.missing_offsets += gap
             self.overlaps += gap < 0
         else:
+            self.has_offsets = True
             self.first_offset = run.first_offset
             self.begins_unknown = run.begins_unknown
         self.behind = max(self.behind, run.behind)

@@ -114,7 +114,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     for topic in topics:
         troubles.extend(trouble.of_topic(topic.figures, missing))
     troubles.extend([*map(trouble.of_leftover, folder.problems()), *map(trouble.of_unread, unread)])
-    segments = {topic.name: topic.segments for topic in topics}
+    segments = {topic.name: topic.newest_copies() for topic in topics}
     internal = InternalTopics(segments, options.paths, options.keys, runner, troubles)
     commits = internal.commits(folder.topics_by_id)
     figures = [topic.figures for topic in topics]
@@ -122,7 +122,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     if folder.is_of_one_cluster and any(map(_has_open_transactions, figures)):
         # This is read after all logs, so none of them has a transaction that is newer.
         coordinators = internal.coordinators()
-    troubles.extend(open_transactions.of_topics(figures, coordinators))
+    troubles.extend(open_transactions.of_topics(figures, coordinators, [*troubles], now))
     times = [
         (partition.first_timestamp, partition.last_timestamp)
         for topic in figures

@@ -12,6 +12,7 @@ from kafkajit.report.dry_runs import DryRuns
 from kafkajit.report.folder import Folder
 from kafkajit.report.groups import Commit
 from kafkajit.report.headers import TopicFigures
+from kafkajit.report.partition import PartitionFigures
 from kafkajit.report.sample import Part
 from kafkajit.values.registry import is_internal
 from kafkajit.walk.damage import Gap
@@ -36,6 +37,18 @@ class TopicReport:
         default_factory=lambda: {"sample": None, "now": None, "encodings": []}
     )
     dry_runs: DryRuns | None = None
+
+    def newest_copies(self) -> list[Segment]:
+        """The segments of each partition's copy with the highest end: a follower's may be behind.
+
+        Copies cannot be read as one: a cleaner may have removed the tombstones of the newest one.
+        """
+        newest: dict[int | None, PartitionFigures] = {}
+        for one in self.figures.partitions:
+            known = newest.get(one.partition)
+            if one.read and (known is None or one.end_offset > known.end_offset):
+                newest[one.partition] = one
+        return [segment for one in newest.values() for segment in one.read]
 
     def document(
         self, folder: Folder, commits: Iterable[Commit] | None, now: int

@@ -154,7 +154,7 @@ def _of_partition(topic: str | None, partition: PartitionFigures) -> Iterator[Tr
             DAMAGE,
             "overlap",
             *where,
-            f"batches that begin before the end of the one before them: {partition.overlaps:,}",
+            f"batches whose offsets do not fit those around them: {partition.overlaps:,}",
             "kafkajit repair shows what a broker would do about it",
         )
 

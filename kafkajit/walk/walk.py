@@ -39,6 +39,10 @@ _LARGE = 64 << 10
 Part = TypeVar("Part", Chunk, Batches)
 
 
+def _all(batches: Batches) -> Mask:
+    return np.ones(len(batches), np.bool_)
+
+
 class Walk:
     """One pass over a segment or a stretch of it, even if some of its batches are damaged.
 
@@ -98,14 +102,17 @@ class Walk:
         self._check_footer(check_crcs)
         return self._parts(read, max_records)
 
-    def headers(self) -> Iterator[Batches | Gap]:
-        """Yield the headers of selected batches, with unchecked checksums, and gaps."""
-        return self._parts(self._headers)
+    def headers(self, doubtful: Callable[[Batches], Mask] | None = None) -> Iterator[Batches | Gap]:
+        """Yield the headers of selected batches, and gaps.
+
+        Only the checksums of batches that are `doubtful` are computed.
+        """
+        return self._parts(lambda framing: self._headers(framing, doubtful))
 
     def checked(self) -> Iterator[Batches | Gap]:
         """Yield the headers of all batches with right checksums, and gaps. No record is read."""
         self._check_footer(True)
-        return self._parts(self._checked)
+        return self._parts(lambda framing: self._headers(framing, _all))
 
     def framed(self) -> Iterator[Batches]:
         """Yield the headers of selected batches as they are found."""
@@ -168,42 +175,32 @@ class Walk:
         if self._kafscale is not None:
             self._kafscale.checks_crc = check_crcs and self._selection.is_everything
 
-    def _headers(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
-        batches = framing.batches
-        misleading = self._misleading(framing)
-        believed = int(np.argmax(misleading)) if misleading.any() else len(batches)
-        self.position = framing.position
-        if believed < len(batches):
-            self.position = int(batches.position[believed])
-        asked = batches[:believed]
-        if not self._selection.is_everything:
-            asked = asked[self._selection.batches(asked)]
-        if len(asked):
-            yield asked
-        if believed < len(batches):
-            decoder = Decoder(self._source, ColumnMemory(Wanted()))
-            yield self._gap(self._unsound(batches, believed, decoder))
-        return believed < len(batches)
-
-    def _checked(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
+    def _headers(
+        self, framing: Framing, doubtful: Callable[[Batches], Mask] | None
+    ) -> Generator[Batches | Gap, None, bool]:
         batches = framing.batches
         decoder = Decoder(self._source, ColumnMemory(Wanted()))
-        # A batch without room for a header has no checksum. The decoder reports that.
-        sound = self._sound(batches, decoder, check_crcs=True) & batches.is_whole
-        while len(batches):
-            good = int(np.argmin(sound)) if not sound.all() else len(batches)
-            if good:
-                self.position = int(batches.end[good - 1])
-                yield batches[:good]
-            if good == len(batches):
-                break
-            self.position = int(batches.position[good])
-            yield self._gap(self._unsound(batches, good, decoder))
-            if self.position != int(batches.end[good]):
+        bad = self._misleading(framing)
+        if doubtful is not None:
+            # A batch without room for a header has no checksum. The decoder reports that.
+            doubts = doubtful(batches)
+            doubted = batches[doubts]
+            bad[doubts] |= ~(decoder.sound(doubted, check_crcs=True) & doubted.is_whole)
+        while True:
+            believed = int(np.argmax(bad)) if bad.any() else len(batches)
+            is_bad = believed < len(batches)
+            self.position = int(batches.position[believed]) if is_bad else framing.position
+            asked = batches[:believed]
+            if not self._selection.is_everything:
+                asked = asked[self._selection.batches(asked)]
+            if len(asked):
+                yield asked
+            if not is_bad:
+                return False
+            yield self._gap(self._unsound(batches, believed, decoder))
+            if self.position != int(batches.end[believed]):
                 return True
-            batches, sound = batches[good + 1 :], sound[good + 1 :]
-        self.position = framing.position
-        return False
+            batches, bad = batches[believed + 1 :], bad[believed + 1 :]
 
     def _decode(
         self,

@@ -170,6 +170,12 @@ FILES = {
 }
 
 
+def test_a_log_that_starts_behind_its_end_lacks_what_is_between() -> None:
+    (missing,) = find_missing(WHOLE, Evidence(log_start_offset=99), has_holes=False)
+    assert (missing.first, missing.last, missing.is_trouble) == (30, 98, True)
+    assert "a broker deletes all of its segments" in missing.text
+
+
 def test_evidence_is_taken_from_the_files_beside_a_log() -> None:
     sizes = {name: len(content) for name, content in FILES.items()}
     checkpoints = {HIGH_WATERMARKS: 28, RECOVERY_POINTS: None, START_OFFSETS: 6}

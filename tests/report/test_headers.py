@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -181,8 +182,60 @@ def test_times_and_offsets_of_compressed_messages_are_those_of_its_records(tmp_p
 
 
 def test_batches_that_overlap_are_told(tmp_path: Path) -> None:
-    topic, _ = figures_of(write_partition(tmp_path, {0: log(0, 1, 2, 3) + log(2, 4)}))
+    first, second = (
+        kt.message_set([kt.Record()], base_offset=offset, magic=1) for offset in (2, 1)
+    )
+    topic, _ = figures_of(write_partition(tmp_path, {0: first + second}))
     assert [partition.overlaps for partition in topic.partitions] == [1]
+
+
+def flipped(batch: bytes, bit: int) -> bytes:
+    """A batch with another bit in its base offset, which no checksum covers."""
+    return (int.from_bytes(batch[:8], "big") ^ 1 << bit).to_bytes(8, "big") + batch[8:]
+
+
+def message(offset: int) -> bytes:
+    return kt.message_set([kt.Record()], base_offset=offset, magic=1)
+
+
+@pytest.mark.parametrize("of", [lambda offset: log(offset, 1), message], ids=["v2", "v1"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {0: (0, -1), 2: (2,)},
+        {0: (0, -1, 2), 3: (3,)},
+        {0: (0, -1), 2: ()},
+        {0: (0,), 1: (-1,), 2: (2,)},
+        {0: (0,), 1: (-1,), 2: ()},
+    ],
+)
+def test_an_offset_that_a_segment_cannot_have_is_no_end(
+    tmp_path: Path, of: Callable[[int], bytes], parts: dict[int, tuple[int, ...]]
+) -> None:
+    logs = {
+        base: b"".join(flipped(of(1), 37) if one < 0 else of(one) for one in offsets)
+        for base, offsets in parts.items()
+    }
+    topic, gaps = figures_of(write_partition(tmp_path, logs))
+    (partition,) = topic.partitions
+    ends = [one + 1 for offsets in parts.values() for one in offsets]
+    assert partition.end_offset == max([*parts, *ends])
+    assert len(gaps) + partition.overlaps == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "bit"), [(57, 6), (23, 0), (35, 6)], ids=["records", "lastOffset", "timestamp"]
+)
+def test_figures_of_a_header_that_its_checksum_disproves_are_left_out(
+    tmp_path: Path, place: int, bit: int
+) -> None:
+    spoilt = bytearray(log(1, 500))
+    spoilt[place] ^= 1 << bit
+    folder = write_partition(tmp_path, {0: log(0, 500) + bytes(spoilt)})
+    topic, gaps = figures_of(folder, now=1000)
+    (partition,) = topic.partitions
+    assert (partition.records, partition.end_offset, partition.last_timestamp) == (1, 1, 500)
+    assert "stored crc" in gaps[0].reason
 
 
 def test_an_open_transaction_is_one_without_a_marker(tmp_path: Path) -> None:

@@ -79,3 +79,14 @@ def test_offsets_are_counted_from_the_log_s_start(tmp_path: Path) -> None:
     log = kt.batch([kt.Record(value=b"v")], base_offset=7)
     (topic,) = info([str(write_partition(tmp_path, {5: log}))])["topics"]
     assert (topic["offsets"], topic["endOffsets"]) == (3, 8)
+
+
+@pytest.mark.parametrize("behind", [b"", kt.batch([kt.Record()], base_offset=2)])
+def test_an_end_that_a_segment_cannot_have_is_a_problem(tmp_path: Path, behind: bytes) -> None:
+    wrong = (1 << 37 | 1).to_bytes(8, "big") + kt.batch([kt.Record()])[8:]
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(kt.batch([kt.Record()]) + wrong + behind)
+    (partition,) = info([str(tmp_path)])["topics"][0]["eachPartition"]
+    assert partition["endOffset"] == (3 if behind else 0)
+    assert partition["problem"] is not None

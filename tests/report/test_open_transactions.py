@@ -57,7 +57,7 @@ def open_log(timestamp: int = NOW, newer: int = NOW) -> bytes:
 
 
 def found(*paths: Path) -> tuple[str, str, str] | None:
-    document = take(ReportOptions(tuple(map(str, paths)), depth=HEADERS, now=NOW))
+    document = take(ReportOptions(tuple(map(str, paths)), depth=HEADERS, now=NOW + HOUR))
     every = [one for one in document["trouble"] if one["kind"] == "openTransaction"]
     if not every:
         return None
@@ -244,7 +244,7 @@ def test_an_unread_folder_of_others_does_not_matter(tmp_path: Path) -> None:
     write_partition(tmp_path, {0: open_log()})
     (tmp_path / "backup").mkdir()
     (tmp_path / "backup" / f"{0:020}.log").write_bytes(open_log())
-    document = take(ReportOptions((str(tmp_path),), depth=HEADERS, now=NOW))
+    document = take(ReportOptions((str(tmp_path),), depth=HEADERS, now=NOW + HOUR))
     assert [one["kind"] for one in document["trouble"]] == ["unreadable", "openTransaction"]
     assert document["trouble"][1]["severity"] == "warning"
 
@@ -261,3 +261,60 @@ def test_a_log_that_cannot_be_looked_at_again_is_no_proof(
     monkeypatch.setattr("kafkajit.report.open_transactions.listed_again", refuse)
     severity, problem, _ = found(tmp_path) or ("", "x", "")
     assert (severity, problem) == ("note", "")
+
+
+def marker(offset: int) -> bytes:
+    return kt.control_batch(1, base_offset=offset, producer_id=9)
+
+
+def test_only_a_marker_in_a_copy_tells_that_a_transaction_has_ended(tmp_path: Path) -> None:
+    write_partition(tmp_path / "a", {0: open_log()})
+    write_partition(tmp_path / "b", {0: open_log() + marker(3)})
+    _, problem, _ = found(tmp_path / "a", tmp_path / "b") or ("", "", "")
+    assert problem == ": another copy has its marker"
+    other = b"".join(kt.batch([kt.Record(b"k", b"v")], base_offset=at) for at in range(4))
+    (tmp_path / "b" / "orders-0" / f"{0:020}.log").write_bytes(other)
+    _, problem, _ = found(tmp_path / "a", tmp_path / "b") or ("", "", "")
+    assert problem == ""
+
+
+@pytest.mark.parametrize("offset", [3, 5], ids=["damaged", "missing"])
+def test_a_marker_may_have_been_where_the_log_has_damage(tmp_path: Path, offset: int) -> None:
+    coordinators(tmp_path, state(9, COMPLETE_COMMIT))
+    damage = bytes(len(marker(3))) if offset == 3 else b""
+    behind = kt.batch([kt.Record(b"k", b"v")], base_offset=offset + 1)
+    parts = {0: open_log() + damage + behind} if damage else {0: open_log(), offset + 1: behind}
+    write_partition(tmp_path, parts)
+    severity, problem, advice = found(tmp_path) or ("", "", "")
+    assert severity == "warning"
+    assert problem == ": its marker may have been among the offsets that are damaged or missing"
+    assert "abort" not in advice
+
+
+def test_a_damaged_batch_begins_and_ends_no_transaction(tmp_path: Path) -> None:
+    coordinators(tmp_path)
+    log = bytearray(open_log() + marker(3))
+    log[len(kt.batch([kt.Record(b"k", b"v")])) + 45] ^= 1  # of the producer id
+    write_partition(tmp_path, {0: bytes(log)})
+    document = take(ReportOptions((str(tmp_path),), depth=HEADERS, now=NOW + HOUR))
+    assert [one["kind"] for one in document["trouble"]] == ["corruption"]
+
+
+@pytest.mark.parametrize(("timestamp", "newer"), [(-1, NOW), (NOW + HOUR, NOW + 9 * HOUR)])
+def test_no_time_makes_a_transaction_old(tmp_path: Path, timestamp: int, newer: int) -> None:
+    write_partition(tmp_path, {0: open_log(timestamp, newer)})
+    severity, problem, _ = found(tmp_path) or ("", "x", "")
+    assert (severity, problem) == ("note", "")
+
+
+@pytest.mark.parametrize("newest", ["a", "b"])
+def test_the_newest_copy_of_a_coordinators_log_counts(tmp_path: Path, newest: str) -> None:
+    for name in ("a", "b"):
+        write_partition(tmp_path / name, {0: open_log()})
+        states = [state(9, COMPLETE_COMMIT), state(9, ONGOING, OPEN_HERE)]
+        coordinators(tmp_path / name, *states[: 1 + (name == newest)])
+    document = take(
+        ReportOptions((str(tmp_path / "a"), str(tmp_path / "b")), depth=HEADERS, now=NOW + HOUR)
+    )
+    severities = [one["severity"] for one in document["trouble"]]
+    assert severities == ["note", "note"]

@@ -61,6 +61,10 @@ def open_one(first: int, producer: int) -> bytes:
     return of(first, 100 + first, producer_id=producer, is_transactional=True)
 
 
+def message(offset: int) -> bytes:
+    return kt.message_set([kt.Record(value=b"v")], base_offset=offset, magic=1)
+
+
 # What may come in a segment of a partition, from an offset on.
 CONTENTS = {
     "empty": lambda _: b"",
@@ -69,8 +73,8 @@ CONTENTS = {
     "back in time": lambda first: of(first, 20) + of(first + 1, 30) + of(first + 2, 25),
     "ahead in time": lambda first: of(first, 5_000) + of(first + 1, 6_000) + of(first + 2, 6_000),
     "untimed": lambda first: of(first, -1) + of(first + 1, -1),
-    "overlapping": lambda first: of(max(0, first - 10), 100, 2) + of(first, 100),
-    "backwards": lambda first: of(first + 2, 100) + of(first + 1, 100) + of(first, 100),
+    "overlapping": lambda first: message(max(0, first - 10)) + message(first),
+    "backwards": lambda first: message(first + 2) + message(first + 1) + message(first),
     "begun": lambda first: open_one(first, 7) + open_one(first + 1, 8),
     "ended": lambda first: kt.control_batch(1, base_offset=first, producer_id=7),
     "ended and begun": lambda first: (

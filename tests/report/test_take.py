@@ -203,7 +203,7 @@ def test_a_transaction_may_hang_after_a_quarter_of_an_hour(tmp_path: Path) -> No
     begun = log(0, producer_id=7, is_transactional=True)
     write_partition(tmp_path, {0: begun + log(1, timestamp=NOW + 60_000)}, "orders-0")
     write_partition(tmp_path, {0: begun + log(1, timestamp=NOW + 3_600_000)}, "orders-1")
-    found = document_of(tmp_path)
+    found = document_of(tmp_path, now=NOW + 3_600_000)
     assert kinds(found) == [("warning", "openTransaction"), ("note", "openTransaction")]
     assert found["trouble"][0]["partition"] == 1
     assert "is open since offset 0: the log has much newer" in found["trouble"][0]["problem"]
