@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Document = Mapping[str, Any]
 
 # Trouble is the same in two documents if these are. Its position moves when a log is compacted.
 _SAME_TROUBLE = ("kind", "topic", "partition", "path", "problem")
+# The kinds that records and all indexes show.
+_DEEP = ("corruption", "index")
+_DEPTHS = ("headers", "a sample of records", "all records")
 
 
 def changes_since(earlier: Document, document: Document) -> dict[str, Any]:
@@ -17,19 +20,83 @@ def changes_since(earlier: Document, document: Document) -> dict[str, Any]:
     after = {topic["topic"]: topic for topic in document["topics"]}
     old_trouble = {_identity(row) for row in earlier["trouble"]}
     new_trouble = {_identity(row) for row in document["trouble"]}
+    look = _Look(earlier, document)
+    gone = [row for row in earlier["trouble"] if _identity(row) not in new_trouble]
     return {
         "madeAt": earlier["madeAt"],
         "totals": dict(earlier["totals"]),
         "newTopics": sorted(after.keys() - before.keys()),
-        "goneTopics": sorted(before.keys() - after.keys()),
+        "goneTopics": sorted(filter(look.asks_for, before.keys() - after.keys())),
         "topics": [
             _changed(before[name], after[name])
             for name in sorted(after.keys() & before.keys())
             if _figures(before[name]) != _figures(after[name])
         ],
         "newTrouble": [row for row in document["trouble"] if _identity(row) not in old_trouble],
-        "goneTrouble": [row for row in earlier["trouble"] if _identity(row) not in new_trouble],
+        "goneTrouble": [row for row in gone if look.would_find(row)],
+        "unknownTrouble": [row for row in gone if not look.would_find(row)],
+        "unlike": [*look.differences()],
     }
+
+
+class _Look:
+    """Compares at what two reports have looked: what the later one left out need not be gone."""
+
+    def __init__(self, earlier: Document, document: Document) -> None:
+        self._earlier, self._document = earlier, document
+        self._paths = _texts(document.get("paths"))
+        self._asked = _texts(document.get("asked"))
+        self._is_less_deep = _depth(document) < _depth(earlier)
+
+    def asks_for(self, topic: str) -> bool:
+        """Whether the later report would have a topic, if it is there."""
+        return not self._left_paths() and (not self._asked or topic in self._asked)
+
+    def would_find(self, trouble: Document) -> bool:
+        """Whether the later report would find this trouble of the earlier one, if it is there."""
+        topic = trouble.get("topic")
+        return not (
+            self._left_paths()
+            or (self._is_less_deep and trouble["kind"] in _DEEP)
+            or (self._asked and topic is not None and not self.asks_for(topic))
+        )
+
+    def differences(self) -> Iterator[str]:
+        """The differences, in sentences."""
+        if self._left_paths():
+            yield f"This report does not look at {', '.join(self._left_paths())}."
+        if self._asked != _texts(self._earlier.get("asked")):
+            names = [", ".join(_texts(one.get("asked"))) or "all topics" for one in self._both]
+            yield f"The earlier report is of {names[0]}, this one of {names[1]}."
+        depths = [_depth(one) for one in self._both]
+        if depths[0] != depths[1]:
+            read = [_DEPTHS[depth] for depth in depths]
+            yield f"The earlier report has read {read[0]}, this one {read[1]}."
+
+    @property
+    def _both(self) -> tuple[Document, Document]:
+        return self._earlier, self._document
+
+    def _left_paths(self) -> list[str]:
+        earlier = _texts(self._earlier.get("paths"))
+        return [path for path in earlier if path not in self._paths]
+
+
+def _texts(found: Any) -> list[str]:
+    return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+
+
+def _depth(document: Document) -> int:
+    """The place in _DEPTHS of what a report has read."""
+    taken = document.get("takenFrom")
+    sample = taken.get("sample") if isinstance(taken, dict) else None
+    if not isinstance(sample, dict):
+        return 0
+    figures = [sample.get(name) for name in ("bytes", "ofBytes")]
+    if not all(type(figure) is int for figure in figures):
+        return 1
+    is_whole = document.get("depth") == "all" or figures[0] >= figures[1]  # type: ignore[operator]
+    return 2 if is_whole else 1
 
 
 def is_document(found: Any) -> bool:

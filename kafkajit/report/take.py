@@ -136,6 +136,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
         "madeAt": now,
         "seconds": round(time.monotonic() - begun, 3),
         "paths": list(options.paths),
+        "asked": list(options.topics),
         "depth": options.depth,
         "takenFrom": {
             "headers": {

@@ -163,11 +163,11 @@ function idleFigure(report) {
   const place = el("div");
   const knowsCommits = report.groups !== null;
   const all = report.topics.map((topic) => ({ ...topic, lastWrite: hasTime(topic.lastTimestamp) ? topic.lastTimestamp : topic.lastModified }));
-  const since = (key) => (row) => (hasTime(row[key]) ? el("time", { datetime: isoText(row[key]), title: isoText(row[key]) }, agoText(row[key], report.madeAt)) : "never");
+  const since = (key) => (row) => (hasTime(row[key]) ? el("time", { datetime: isoText(row[key]), title: isoText(row[key]) }, agoText(row[key], report.madeAt)) : "none known");
   const lay = (days) => {
     const before = report.madeAt - days * DAY;
     const isOld = (ms) => !hasTime(ms) || ms < before;
-    const rows = all.filter((row) => isOld(row.lastWrite) || (knowsCommits && isOld(row.lastCommit)));
+    const rows = all.filter((row) => isOld(row.lastWrite) || (knowsCommits && !row.isInternal && isOld(row.lastCommit)));
     place.replaceChildren(dataTable({
       caption: "Topics that are not used", rows, sorted: [1, true], limit: 10, empty: "Each topic is written and read.",
       columns: [topicColumn(), barColumn("Bytes", "bytes", rows), { label: "Last write", numeric: true, value: (row) => row.lastWrite, cell: since("lastWrite") },
@@ -177,6 +177,6 @@ function idleFigure(report) {
   lay(30);
   return figure({
     title: "Topics without use", size: "wide", sql: report.sql.idle, from: `${fromHeaders(report.takenFrom.headers)}${knowsCommits ? ", and from __consumer_offsets" : "; commits were not read"}`,
-    lead: knowsCommits ? "Topics that nobody has written to, or that no group has committed for, since then." : "Topics that nobody has written to since then.",
+    lead: knowsCommits ? `Topics without a record or a commit that is newer. ${commitsText(report)}` : "Topics that nobody has written to since then.",
   }, el("div", { class: "tools" }, choice("Not for", [[1, "1 day"], [7, "7 days"], [30, "30 days"], [90, "90 days"]], 30, lay)), place);
 }

@@ -25,7 +25,7 @@ function topicPage(report, topic) {
       shareFigure("Formats", "format", from, query.formats, batchShares([topic], "formats")),
       partitionsFigure(topic, query, from),
       ...topicSavings(topic, query, from),
-      report.groups === null ? null : topicGroups(groups, query)),
+      report.groups === null ? null : topicGroups(report, groups, query)),
   ];
 }
 
@@ -163,9 +163,9 @@ function topicSavings(topic, sql, from) {
   return parts;
 }
 
-function topicGroups(rows, sql) {
+function topicGroups(report, rows, sql) {
   return figure({ title: "Groups", size: "wide", sql: sql.groups, from: GROUPS_FROM }, dataTable({
-    caption: "Groups by partition", rows, sorted: [2, true], filter: "Filter groups", empty: "No group has committed offsets for this topic.",
+    caption: "Groups by partition", rows, sorted: [2, true], filter: "Filter groups", empty: `No commit of this topic is known. ${commitsText(report)}`,
     columns: [groupColumn, { label: "Partition", numeric: true, value: (row) => row.partition, cell: (row) => String(row.partition) }, barColumn("Lag", "lag", rows, count),
       offsetColumn("Offset", "offset"), offsetColumn("End offset", "endOffset"), timeColumn("Committed", "committedAt", { secondary: true }), membersColumn],
   }));

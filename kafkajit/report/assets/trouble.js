@@ -10,6 +10,8 @@ const MEMBERS = new Map([[true, "yes"], [false, "no"]]);
 const membersColumn = { label: "Members", value: (row) => MEMBERS.get(row.hasMembers) ?? null, cell: (row) => MEMBERS.get(row.hasMembers) ?? missing() };
 
 const GROUPS_FROM = "From __consumer_offsets, __share_group_state and the ends of the logs";
+// A broker of a larger cluster has the commits of some groups only.
+const commitsText = (report) => `The commits are those in ${plural(report.topics.find((topic) => topic.topic === "__consumer_offsets")?.partitions ?? 0, "partition")} of __consumer_offsets.`;
 const groupColumn = { label: "Group", value: (row) => row.group, cell: (row) => el("span", {}, named(row.group), row.kind === "share" ? el("small", {}, "share group") : null) };
 
 function groupsSection(report) {
@@ -17,20 +19,24 @@ function groupsSection(report) {
   const added = new Map();
   for (const row of report.groups) {
     const key = JSON.stringify([row.group, row.kind, row.topic]);
-    const sum = added.get(key) ?? { group: row.group, kind: row.kind, topic: row.topic, partitions: 0, lag: null, most: null, committedAt: null, hasMembers: row.hasMembers };
+    const sum = added.get(key) ?? { group: row.group, kind: row.kind, topic: row.topic, partitions: 0, unknown: 0, lag: null, most: null, committedAt: null, hasMembers: row.hasMembers };
     sum.partitions += 1;
-    if (!isMissing(row.lag)) {
-      sum.lag = (sum.lag ?? 0) + row.lag;
+    if (isMissing(row.lag)) {
+      sum.unknown += 1;
+    } else {
+      // A commit behind the end of one partition makes up for no record of another.
+      sum.lag = (sum.lag ?? 0) + Math.max(row.lag, 0);
       sum.most = Math.max(sum.most ?? 0, row.lag);
     }
     if (hasTime(row.committedAt)) sum.committedAt = Math.max(sum.committedAt ?? 0, row.committedAt);
     added.set(key, sum);
   }
   const rows = [...added.values()];
-  return section("groups", "Groups", figure({ title: "Lag", size: "wide", sql: report.sql.groups, from: GROUPS_FROM, lead: "Records between a group's commits and the ends of the partitions." }, dataTable({
+  return section("groups", "Groups", figure({ title: "Lag", size: "wide", sql: report.sql.groups, from: GROUPS_FROM, lead: `Records between a group's commits and the ends of the partitions. ${commitsText(report)}` }, dataTable({
     caption: "Groups by lag", rows, sorted: [3, true], filter: "Filter groups", empty: "No group has committed offsets.",
     columns: [groupColumn, topicColumn(), countColumn("Partitions", "partitions", { secondary: true }), barColumn("Lag", "lag", rows, count),
-      countColumn("Of one partition", "most", { secondary: true }), timeColumn("Last commit", "committedAt", { secondary: true }), { ...membersColumn, secondary: true }],
+      rows.some((row) => row.unknown) ? countColumn("Partitions without lag", "unknown") : null,
+      countColumn("Of one partition", "most", { secondary: true }), timeColumn("Last commit", "committedAt", { secondary: true }), { ...membersColumn, secondary: true }].filter(Boolean),
   })));
 }
 
@@ -81,6 +87,7 @@ function changesSection(report) {
   return section("changes", "Changes",
     el("section", { class: "figure wide bare", "aria-label": "Changes of the head figures" },
       el("p", { class: "lead" }, "Since the report of ", time(changes.madeAt), ", ", secondsText(Math.max(0, report.madeAt - changes.madeAt) / 1000), " earlier."),
+      ...changes.unlike.map((text) => el("p", { class: "lead" }, text)),
       tiles(...[["Size of the logs", "bytes", bytesText], ["Records", "records", countText], ["Topics", "topics", countText], ["Partitions", "partitions", countText]]
         .map(([label, key, draw]) => tile(label, changed(key, draw), `${draw(changes.totals[key])} → ${draw(totals[key])}`)))),
     figure({ title: "Topics that changed", size: "wide", from: "From both reports" }, dataTable({
@@ -89,7 +96,8 @@ function changesSection(report) {
         countColumn("Records", "records", { secondary: true }), changeColumn("Change of records", "recordsChange", countText)],
     })),
     listed("New topics", changes.newTopics), listed("Topics gone", changes.goneTopics),
-    troubled("New trouble", changes.newTrouble), troubled("Trouble gone", changes.goneTrouble));
+    troubled("New trouble", changes.newTrouble), troubled("Trouble gone", changes.goneTrouble),
+    troubled("Trouble that this report does not look for", changes.unknownTrouble));
 }
 
 const signed = (value, draw) => (value ? el("data", { value, title: exact(value) }, `${value > 0 ? "+" : "−"} ${draw(Math.abs(value))}`) : "unchanged");
