@@ -65,8 +65,10 @@ def destination(path: str | None, *, force: bool) -> Iterator[IO[bytes]]:
 
 def _check_stream(target: Path, kind: int) -> None:
     """Raise if another user decides that the file to write is a pipe or a device."""
-    if stat.S_ISFIFO(kind) and owner_of(target.parent) is not None:
-        raise FileExistsError(f"{target} is a FIFO in another user's folder: name another file")
+    if stat.S_ISFIFO(kind) and owner_of(target) is not None:
+        raise FileExistsError(
+            f"{target} is another user's FIFO, or in another user's folder: name another file"
+        )
     link = link_of_another(target)
     if link is not None:
         raise FileExistsError(f"{target} leads through {link}, another user's link: name a file")

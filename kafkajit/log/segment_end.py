@@ -99,11 +99,14 @@ class _Header(NamedTuple):
         )
 
 
-def end_of(segment: Segment) -> End:
-    """The facts that a segment's last batches show."""
+def end_of(segment: Segment, *, disproves: bool = False) -> End:
+    """The facts that a segment's last batches show.
+
+    With `disproves`, a batch that its checksum or the offsets around it disprove is a problem.
+    """
     if not segment.log.size:
         return End()
-    return plain_end(segment) or walked_end(segment)
+    return plain_end(segment) or walked_end(segment, disproves=disproves)
 
 
 class Unfinished(NamedTuple):
@@ -231,7 +234,7 @@ def _lack_records(batches: Any) -> Mask:
     return lack
 
 
-def walked_end(segment: Segment) -> End:
+def walked_end(segment: Segment, *, disproves: bool = False) -> End:
     """The end of any segment, with the first damage that is found there."""
     # numba comes with these.
     from kafkajit.log.open_segment import OpenSegment, order_in
@@ -244,8 +247,11 @@ def walked_end(segment: Segment) -> End:
             source, start = segment.log.open(), 0
         else:
             source, start = OpenSegment(segment).tail(MAX_INT64)
-        order = order_in(segment, start)
-        for part in Walk(source, mode=PERMISSIVE, start=start, order=order).headers(_lack_records):
+        order, doubtful = None, None
+        if disproves:
+            order, doubtful = order_in(segment, start), _lack_records
+        walk = Walk(source, mode=PERMISSIVE, start=start, order=order)
+        for part in walk.headers(doubtful):
             if isinstance(part, Gap):
                 problem = problem or f"{part.reason} at position {part.position}"
                 continue

@@ -150,7 +150,7 @@ def _partition(segments: list[Segment], log_start_offset: int) -> dict[str, Any]
     for turn in range(_TURNS):
         try:
             for segment in reversed(segments):
-                end = end_of(as_now(segment))
+                end = end_of(as_now(segment), disproves=True)
                 if end.offset is not None and end.offset > segment.last_possible:
                     problem = (
                         f"{segment.log.path} ends at offset {end.offset}, which it cannot have"

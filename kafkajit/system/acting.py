@@ -23,7 +23,7 @@ import platform
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -66,15 +66,22 @@ def owner_of(path: str | os.PathLike[str]) -> Owner | None:
     return _owner_on_the_way(path)[0]
 
 
-def _owner_on_the_way(path: str | os.PathLike[str]) -> tuple[Owner | None, OSError | None]:
-    """The owner of a path, and why the way to it could not be gone to its end."""
+def _owner_on_the_way(
+    path: str | os.PathLike[str], among: Mapping[int, int] | None = None
+) -> tuple[Owner | None, OSError | None]:
+    """The owner of a path, and why the way to it could not be gone to its end.
+
+    Users that `among` maps to 0 do not count.
+    """
     if _users is None or os.geteuid() != _ROOT:
         return None, None
     found: os.stat_result | None = None
     missing = None
     try:
         for _, status in places_on_the_way(full_path(path)):
-            if status.st_uid != _ROOT and _is_of_this_namespace(status.st_uid):
+            user = status.st_uid
+            is_meant = user != _ROOT and (among is None or among.get(user, 0) > 0)
+            if is_meant and _is_of_this_namespace(user):
                 found = status
                 break
     except OSError as error:
@@ -182,10 +189,12 @@ def opening(path: str | os.PathLike[str], function: Callable[..., T], *given: An
     """Call a function that opens a file to read, as the block around it says."""
     owner = None
     if any(_readers.values()):
-        # The file itself counts, too: it may be a user's link in a folder of root's.
-        owner = owner_now(path)
-    is_readers = owner is not None and _readers[owner.user]
-    return acting_as(owner if is_readers else None, function, *given)
+        # All that is on the way counts, and the file itself: a user's link may lie in a folder of
+        # root's or of a third user's.
+        owner, missing = _owner_on_the_way(path, _readers)
+        if owner is None and missing is not None:
+            raise missing
+    return acting_as(owner, function, *given)
 
 
 def owner_now(folder: str | os.PathLike[str]) -> Owner | None:

@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from kafkajit.system.acting import as_owner_of, is_acting
+
 _posix: Any = None
 with contextlib.suppress(ImportError):
     import fcntl as _posix
@@ -42,13 +44,20 @@ def sync(path: Path) -> None:
     """Sync a file's bytes, or a folder's names, to the disk."""
     if _IS_WINDOWS and path.is_dir():
         return
-    opened = os.open(path, os.O_RDWR if _IS_WINDOWS else os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    opened = _open(path, os.O_RDWR if _IS_WINDOWS else os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         sync_opened(opened)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(opened)
+
+
+def _open(path: Path, flags: int) -> int:
+    # A user's link in the place of a file must not lead root to a device.
+    if is_acting():
+        return os.open(path, flags)
+    return as_owner_of(path.parent, os.open, path, flags)
 
 
 def sync_opened(opened: int) -> None:

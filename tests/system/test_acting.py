@@ -19,6 +19,7 @@ import kafkajit
 from kafkajit.change.change import Change
 from kafkajit.change.journal import JOURNAL, READY
 from kafkajit.cli import main
+from kafkajit.format.ranges import Range
 from kafkajit.storage.source import SAMPLE_LOGS
 from kafkajit.system import disk
 from kafkajit.system.acting import (
@@ -29,10 +30,14 @@ from kafkajit.system.acting import (
     owner_of,
     reading_for,
 )
+from kafkajit.system.durable import sync
 from kafkajit.system.new_file import NewFile
 from kafkajit.system.open_path import open_path
+from kafkajit.upkeep.repair.damaged_batches import damaged_batches
+from kafkajit.upkeep.repair.pieces import Extent, part_of
 
 LOG = log_name(0)
+THIRD = NOBODY - 1
 
 
 def owners(folder: Path) -> set[int]:
@@ -327,7 +332,7 @@ def test_a_fifo_in_another_users_folder_is_not_waited_for(
     pipe = places.home / "a.html"
     os.mkfifo(pipe)
     assert main(["report", "sample:", "-o", str(pipe)]) == 1
-    assert "is a FIFO in another user's folder" in capsys.readouterr().err
+    assert "is another user's FIFO" in capsys.readouterr().err
 
 
 # The modes of root's log.dirs folder, with the group of the partition's owner, and of its
@@ -394,6 +399,66 @@ def test_a_link_of_another_user_in_a_folder_of_roots_is_read_as_that_user(places
     with reading_for(places.home), pytest.raises(PermissionError):
         opening(link, open_path, link, os.O_RDONLY)
     assert opening(link, open_path, link, os.O_RDONLY) >= 0
+
+
+def test_a_link_of_a_user_in_a_third_users_folder_is_read_as_the_one_who_made_it(
+    places: Places,
+) -> None:
+    drop = places.root.parent / "drop"
+    drop.mkdir()
+    os.chown(drop, THIRD, THIRD)
+    drop.chmod(0o1777)
+    link = drop / "a.csv"
+    link.symlink_to(places.root / "secret")
+    os.lchown(link, NOBODY, NOBODY)
+    with reading_for(places.home), pytest.raises(PermissionError):
+        opening(link, open_path, link, os.O_RDONLY)
+
+
+def test_a_restoration_reads_no_file_of_roots_through_a_users_link(places: Places) -> None:
+    make_partition(places.root / "own-0", {0: [data(0, 1)]})
+    places.put("backup/orders-0", places.root / "own-0")
+    (places.root / "starts").write_text("0\n1\norders 0 1\n")
+    places.link("backup/log-start-offset-checkpoint", places.root / "starts")
+    words = [str(places.home / "backup"), str(places.home / "new")]
+    assert main(["restore", "--apply", *words]) == 1
+    assert not list(places.home.glob("new/*-checkpoint"))
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_no_sync_opens_what_a_users_link_leads_to(places: Places, kind: str) -> None:
+    target = places.root / "target"
+    if kind == "fifo":
+        os.mkfifo(target, 0o600)
+    else:
+        target.symlink_to("/dev/mem")
+    link = places.link("part", target)
+    with pytest.raises(OSError, match="denied"):
+        sync(link)
+
+
+@pytest.mark.parametrize("function", ["part_of", "damaged_batches"])
+def test_a_repair_reads_no_log_through_a_users_link(places: Places, function: str) -> None:
+    make_partition(places.root / "own-0", {0: [data(0, 5)]})
+    log = places.link(f"orders-0/{LOG}", places.root / "own-0" / LOG)
+    read = {
+        "part_of": lambda: part_of(Extent(log, 0, 90), Range()),
+        "damaged_batches": lambda: damaged_batches(log, 0, 90, 0, None),
+    }[function]
+    with reading_for(log.parent), pytest.raises(PermissionError):
+        read()
+
+
+def test_a_fifo_of_another_user_in_roots_sticky_folder_gets_no_report(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drop = places.root.parent / "drop"
+    drop.mkdir()
+    drop.chmod(0o1777)
+    os.mkfifo(drop / "a.html")
+    os.chown(drop / "a.html", NOBODY, NOBODY)
+    assert main(["report", "sample:", "-o", str(drop / "a.html")]) == 1
+    assert "is another user's FIFO" in capsys.readouterr().err
 
 
 def test_a_link_of_another_user_before_two_dots_counts(places: Places) -> None:

@@ -20,6 +20,7 @@ from kafkajit.format.layout import (
     RECORD_BATCH_OVERHEAD,
     TRANSACTIONAL_MASK,
 )
+from kafkajit.storage.source import open_file
 from kafkajit.upkeep.repair.wrong_bit import without_wrong_bit
 
 _MOST_OF_A_MARKER = 100  # most have 78 bytes
@@ -71,7 +72,7 @@ def damaged_batches(
         first: the first missing offset.
         last: the last one, or None if the log ends with the damage.
     """
-    with log.open("rb") as file:
+    with open_file(log) as file:
         file.seek(position)
         content = file.read(min(length, _MOST_BYTES))
     found = []

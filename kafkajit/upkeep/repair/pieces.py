@@ -13,7 +13,7 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.ranges import Range
 from kafkajit.reader import read_record_batches, read_records
-from kafkajit.storage.source import Source
+from kafkajit.storage.source import Source, open_file
 from kafkajit.walk.walk import Walk
 
 
@@ -71,7 +71,7 @@ def insert_piece(pieces: list[Piece], offset: int, new: Written) -> None:
 
 def part_of(batch: Extent, offsets: Range) -> Written | None:
     """The records of a batch with these offsets, as a batch; None if it has no such records."""
-    with batch.log.open("rb") as file:
+    with open_file(batch.log) as file:
         file.seek(batch.start)
         content = file.read(batch.size)
     try:

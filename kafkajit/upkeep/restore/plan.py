@@ -22,6 +22,7 @@ from kafkajit.format.moment import Time, python_time
 from kafkajit.places.location import absolute
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.system import disk
+from kafkajit.system.acting import reading_for
 from kafkajit.upkeep.restore.kept_segments import DAMAGED
 from kafkajit.upkeep.restore.options import RestoreOptions
 from kafkajit.upkeep.restore.partition_restoration import PartitionRestoration, partition_plan
@@ -154,6 +155,16 @@ def plan_of(
     The plan leaves out damaged partitions, and calls `failed` with their errors; None: it raises.
     """
     root = local_folder(folder)
+    with reading_for(root):  # its owner gets what is read
+        return _plan_of(root, sources, options, failed)
+
+
+def _plan_of(
+    root: Path,
+    sources: Iterable[str],
+    options: RestoreOptions,
+    failed: Callable[[Exception], None] | None,
+) -> RestorationPlan:
     if root.exists() and not root.is_dir():
         raise NotADirectoryError(f"{root} is not a folder: name the log.dirs folder to write to")
     if logs_in(root):
