@@ -20,10 +20,11 @@ from kafkajit.produce.inputs import (
     rows,
 )
 from kafkajit.records import slices
+from kafkajit.report import newest
 from kafkajit.scan.export import journal
 from kafkajit.state import meta_properties, text_lines
 from kafkajit.storage import source
-from kafkajit.values import block, layout
+from kafkajit.values import block, layout, registry
 from kafkajit.values.avro import interpreter as avro_values
 from kafkajit.values.avro import schema
 from kafkajit.values.json import types
@@ -50,6 +51,8 @@ ROWS: dict[str, list[int]] = {
     "columns of a schema": [layout.MAX_CELLS],
     "types inside each other": [schema.MAX_DEPTH],
     "messages inside each other in a .proto": [grammar.MAX_DEPTH],
+    "a record of a registry's topic": [registry.MOST_BYTES],
+    "a value of `__consumer_offsets`": [newest.MOST_BYTES],
     "a row of any format": [rows.MOST_RECORD],
     "a block of an Avro file": [avro_rows.MOST_DECOMPRESSED],
     "the header of an Avro file": [avro_rows._MOST_HEADER],

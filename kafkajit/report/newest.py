@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,6 +23,10 @@ from kafkajit.walk.damage import PERMISSIVE
 _COMMIT_MARKER = "COMMIT"
 _NAMES = ["partition", "offset", "key", "value", "producerId", "isTransactional", "controlType"]
 _SCHEMA = with_corruption(record_schema(_NAMES))
+
+# A decoded value takes thirty times its bytes. A coordinator loads none that is larger than its
+# offsets.load.buffer.size of 5 MiB, unless that is changed.
+MOST_BYTES = 16 << 20
 
 # The offset of a key's newest record, and its value: None if that is a tombstone.
 _Newest = tuple[int, bytes | None]
@@ -84,8 +89,10 @@ class Newest:
     def decoded(self, kind: str) -> Iterator[Decoded]:
         """The keys that have not been removed since, with their newest values."""
         present = {key: value for key, (_, value) in self.decided.items() if value is not None}
-        keys, values = pa.array(present, pa.binary()), pa.array(present.values(), pa.binary())
-        return decoded(kind, {"key": keys, "value": values})
+        small = {key: value for key, value in present.items() if len(value) <= MOST_BYTES}
+        keys, values = pa.array(small, pa.binary()), pa.array(small.values(), pa.binary())
+        yield from decoded(kind, {"key": keys, "value": values})
+        yield from repeat(Decoded(None, None, None), len(present) - len(small))
 
 
 class Decoded(NamedTuple):

@@ -34,6 +34,8 @@ logger = logging.getLogger("kafkajit")
 SCHEMAS_TOPIC = "_schemas"
 _RECORD = record_schema(["offset", "key", "value", "controlType"])
 _Key = tuple[str, int]
+# JSON in Python takes thirty times its bytes.
+MOST_BYTES = 16 << 20
 _FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -144,6 +146,8 @@ class _Registry:
         """Take in a record. One that is not the registry's is left out."""
         self._read += 1
         try:
+            if value is not None and len(value) > MOST_BYTES:
+                raise ValueError(f"a value of {len(value):,} bytes, more than {MOST_BYTES:,}")
             named = json.loads(key or b"null")
             given = None if value is None else json.loads(value)
             # Not by the order of fields: Karapace has another one than Confluent's registry.

@@ -10,6 +10,7 @@ import pytest
 from corpus import DATA
 from scanning import write_partition
 
+import kafkajit.report.newest
 import kafkajit.testing as kt
 from kafkajit.report.groups import OFFSETS_TOPIC, Groups
 from kafkajit.report.newest import Newest, plan_newest, read_newest
@@ -98,3 +99,11 @@ def test_a_value_counts_once_its_own_transaction_is_committed(tmp_path: Path, cu
         for task in tasks:
             newest.follow(read_newest(task, options))
     assert {key: value for key, (_, value) in newest.decided.items()} == EXPECTED
+
+
+def test_a_value_that_no_coordinator_loads_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = newest_in(DATA / "internal")
+    largest = max(len(value) for _, value in newest.decided.values() if value)
+    assert Groups(newest).undecoded == 0
+    monkeypatch.setattr(kafkajit.report.newest, "MOST_BYTES", largest - 1)
+    assert Groups(newest).undecoded > 0

@@ -193,3 +193,12 @@ def test_a_file_that_is_not_text_is_an_error_with_a_name(tmp_path: Path) -> None
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InvalidSchemaError, match=name):
             kafkajit.decode_values([b""], "int", schemas=tmp_path / name)
+
+
+def test_a_record_that_is_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = json.dumps(REGISTERED).encode()
+    monkeypatch.setattr("kafkajit.values.registry.MOST_BYTES", len(value) - 1)
+    registry = _Registry()
+    registry.read(7, b'{"keytype": "SCHEMA", "subject": "s", "version": 1}', value)
+    with pytest.raises(InvalidSchemaError, match=r"offset 7: .*a value of \d+ bytes, more than"):
+        registry.report("_schemas-0")
