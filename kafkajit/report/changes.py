@@ -57,7 +57,7 @@ class _Look:
         topic = trouble.get("topic")
         return not (
             self._left_paths()
-            or (self._is_less_deep and trouble["kind"] in _DEEP)
+            or (self._is_less_deep and trouble.get("kind") in _DEEP)
             or (self._asked and topic is not None and not self.asks_for(topic))
         )
 

@@ -1,4 +1,5 @@
 import java.io.PrintStream;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -9,17 +10,23 @@ import java.util.Properties;
 import java.util.Random;
 import java.util.TreeMap;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
+import org.apache.kafka.clients.admin.ListShareGroupOffsetsSpec;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.ProducerState;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -29,9 +36,10 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * <p>{@code ReportTraffic write BOOTSTRAP} makes topics, producers, transactions and groups, prints
  * {@code ready}, and goes on writing until its standard input ends. Then it halts: one transaction stays
  * open. {@code ReportTraffic figures BOOTSTRAP} prints, separated by tabs, {@code offsets TOPIC PARTITION
- * EARLIEST LATEST STABLE}, {@code group GROUP TOPIC PARTITION OFFSET MEMBERS} and {@code open TOPIC
- * PARTITION PRODUCER FIRST_OFFSET}: what kafka-get-offsets.sh, kafka-consumer-groups.sh and
- * kafka-transactions.sh print.
+ * EARLIEST LATEST STABLE}, {@code group GROUP TOPIC PARTITION OFFSET MEMBERS}, {@code share GROUP TOPIC
+ * PARTITION START}, {@code size TOPIC PARTITION BYTES} and {@code open TOPIC PARTITION PRODUCER
+ * FIRST_OFFSET}: what kafka-get-offsets.sh, kafka-consumer-groups.sh, kafka-share-groups.sh,
+ * kafka-log-dirs.sh and kafka-transactions.sh print.
  */
 public final class ReportTraffic {
   static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
@@ -101,6 +109,7 @@ public final class ReportTraffic {
     }
     transactions(client, random);
     groups(client);
+    shared(client);
     Thread busy = new Thread(() -> busy(client, random));
     busy.setDaemon(true);
     busy.start();
@@ -196,6 +205,51 @@ public final class ReportTraffic {
     thread.start();
   }
 
+  /** A share group that has read a part of a topic, and left. */
+  static void shared(Properties client) throws Exception {
+    try (Admin admin = Admin.create(client)) {
+      admin
+          .incrementalAlterConfigs(
+              Map.of(
+                  new ConfigResource(ConfigResource.Type.GROUP, "shared"),
+                  List.of(
+                      new AlterConfigOp(
+                          new ConfigEntry("share.auto.offset.reset", "earliest"),
+                          AlterConfigOp.OpType.SET))))
+          .all()
+          .get();
+    }
+    Properties own = new Properties();
+    own.putAll(client);
+    own.put("group.id", "shared");
+    own.put("max.poll.records", "50");
+    try (KafkaShareConsumer<String, String> consumer =
+        new KafkaShareConsumer<>(own, new StringDeserializer(), new StringDeserializer())) {
+      consumer.subscribe(List.of("codecs"));
+      for (int read = 0; read < 3000; ) {
+        read += consumer.poll(Duration.ofMillis(200)).count();
+      }
+      consumer.commitSync();
+    }
+  }
+
+  /** The start offsets of a share group: 4.2 has another class for them. */
+  static void shareOffsets(Admin admin, String group) throws Exception {
+    Object result = admin.listShareGroupOffsets(Map.of(group, new ListShareGroupOffsetsSpec()));
+    for (Method method : result.getClass().getMethods()) {
+      if (method.getName().startsWith("partitionsTo")) {
+        Map<?, ?> offsets = (Map<?, ?>) ((KafkaFuture<?>) method.invoke(result, group)).get();
+        for (Map.Entry<?, ?> entry : offsets.entrySet()) {
+          TopicPartition one = (TopicPartition) entry.getKey();
+          Object start = entry.getValue();
+          String name = start instanceof OffsetAndMetadata ? "offset" : "startOffset";
+          Object offset = start.getClass().getMethod(name).invoke(start);
+          print("share", group, one.topic(), one.partition(), offset);
+        }
+      }
+    }
+  }
+
   /** Records of all codecs and transactions, so that a report meets half-written batches. */
   static void busy(Properties client, Random random) {
     List<KafkaProducer<String, String>> producers = new ArrayList<>();
@@ -267,6 +321,11 @@ public final class ReportTraffic {
                 print("group", group, one.topic(), one.partition(), commit.offset(),
                     description.members().size()));
       }
+      shareOffsets(admin, "shared");
+      admin.describeLogDirs(List.of(1)).allDescriptions().get().get(1).values().forEach(
+          folder ->
+              folder.replicaInfos().forEach(
+                  (one, replica) -> print("size", one.topic(), one.partition(), replica.size())));
       partitions.removeIf(one -> one.topic().equals("busy") || one.topic().equals("users"));
       admin.describeProducers(partitions).all().get().forEach(
           (one, states) -> {

@@ -5,9 +5,9 @@
 ReportTraffic.java makes topics with records of all codecs, transactions (committed, aborted, one
 left open), consumer groups with and without members, deleted records and a compacted topic, and
 goes on writing. Meanwhile `kafkajit report` and `kafkajit info` read the folder again and again.
-Their offsets, lags and open transactions have to lie between the broker's own figures before and
-after, and they may report no damage. Once the producer has ended, and again after the broker has
-stopped, they have to be the same.
+Their offsets, lags, share groups, sizes and open transactions have to lie between the broker's own
+figures before and after, and they may report no damage. Once the producer has ended, and again
+after the broker has stopped, they have to be the same.
 
 Then `kafkajit import` makes logs of Parquet, JSON lines and CSV files that pyarrow wrote. The
 broker loads them, its consumer has to read the records of the files, and it appends to them.
@@ -60,17 +60,23 @@ class Figures(NamedTuple):
 
     offsets: dict[Partition, tuple[int, int, int]]  # earliest, latest, last stable
     groups: dict[tuple[str, str, int], tuple[int, int]]  # committed offset, members
+    shares: dict[tuple[str, str, int], int]  # the start of a share group
+    sizes: dict[Partition, int]  # bytes of the logs
     open: set[tuple[str, int, int, int]]  # topic, partition, producer, first offset
 
     @classmethod
     def parsed(cls, lines: str) -> Figures:
-        found = cls({}, {}, set())
+        found = cls({}, {}, {}, {}, set())
         for what, *words in (line.split("\t") for line in lines.splitlines()):
             if what == "offsets":
                 earliest, latest, stable = map(int, words[2:])
                 found.offsets[words[0], int(words[1])] = earliest, latest, stable
             elif what == "group":
                 found.groups[words[0], words[1], int(words[2])] = int(words[3]), int(words[4])
+            elif what == "share":
+                found.shares[words[0], words[1], int(words[2])] = int(words[3])
+            elif what == "size":
+                found.sizes[words[0], int(words[1])] = int(words[2])
             elif what == "open":
                 found.open.add((words[0], *map(int, words[1:])))  # type: ignore[arg-type]
         return found
@@ -126,6 +132,8 @@ def check_reports(work: Path, classes: Path, seconds: int, rng: random.Random) -
         progress(f"{reports} reports of a broker that is written to")
         last = figures()
         check(report(log_dir, "--deep"), info(log_dir), last, last)
+        assert last.shares
+        assert last.sizes
         progress("a report of the running broker has its figures")
     taken = report(log_dir, "--deep")
     check(taken, info(log_dir), last, last)
@@ -156,6 +164,16 @@ def check(
             earliest = after.offsets[partition][0]
             starts = reported[partition]["startOffset"], looked_at[partition]["startOffset"]
             assert starts == (earliest, earliest), (partition, starts, earliest)
+    for partition, size in after.sizes.items():
+        if partition[0] not in MOVING and before.sizes.get(partition) == size:
+            found = reported[partition]["bytes"], looked_at[partition]["bytes"]
+            assert found == (size, size), (partition, found, size)
+    shares = {
+        (one["group"], one["topic"], one["partition"]): one["offset"]
+        for one in taken["groups"]
+        if one["kind"] == "share"
+    }
+    assert shares == after.shares, (shares, after.shares)
     commits = {
         (one["group"], one["topic"], one["partition"]): one
         for one in taken["groups"]
