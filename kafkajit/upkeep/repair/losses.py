@@ -297,10 +297,14 @@ def _loss(
     records = sum(part.records for part in group if part.reason != COPY)
     uncounted, damaged = 0, []
     done: Range | None = None
+    runs: dict[Range, list[_Part]] = {}
+    for part in group:
+        if part.is_damage:
+            runs.setdefault(part.left, []).append(part)
     for part in group:
         if part.is_damage and part.left != done:  # damage side by side has the same offsets left
             done = part.left
-            run = [other for other in group if other.is_damage and other.left == done]
+            run = runs[done]
             lost, unknown, batches = _damage(census, run, kept)
             records += max(lost - sum(other.records for other in run), 0)
             uncounted += unknown

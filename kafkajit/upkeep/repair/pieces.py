@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,21 +55,22 @@ def source_of(piece: Piece) -> tuple[Source, int, int]:
     return Source(piece.content), 0, piece.size
 
 
-def insert_piece(pieces: list[Piece], offset: int, new: Written) -> None:
-    """Insert a piece before the first batch behind an offset."""
-    for place, piece in enumerate(pieces):
-        source, start, end = source_of(piece)
+def with_pieces(pieces: Iterable[Piece], others: Iterable[tuple[int, Written]]) -> Iterator[Piece]:
+    """The pieces with others, each in front of the first batch behind its offset."""
+    waiting = deque(sorted(others, key=itemgetter(0)))
+    for piece in pieces:
+        source, start, end = source_of(piece) if waiting else (Source(b""), 0, 0)
         for batches in Walk(source, start=start, end=end, is_last=True).framed():
-            behind = np.flatnonzero(batches.header["baseOffset"] > offset)
-            if not behind.size:
-                continue
-            position = int(batches.position[behind[0]])
-            parts: list[Piece] = [new, piece]
-            if isinstance(piece, Extent) and position > start:
-                parts = [piece._replace(end=position), new, piece._replace(start=position)]
-            pieces[place : place + 1] = parts
-            return
-    pieces.append(new)
+            highest = np.maximum.accumulate(batches.header["baseOffset"].astype(np.int64))
+            while waiting and waiting[0][0] < highest[-1]:
+                row = np.searchsorted(highest, waiting[0][0], side="right")
+                position = int(batches.position[row])
+                if isinstance(piece, Extent) and position > piece.start:
+                    yield piece._replace(end=position)
+                    piece = piece._replace(start=position)
+                yield waiting.popleft()[1]
+        yield piece
+    yield from (piece for _, piece in waiting)
 
 
 def part_of(batch: Extent, offsets: Range) -> Written | None:

@@ -10,8 +10,10 @@ look at all batches from there on.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +38,7 @@ from kafkajit.upkeep.repair.losses import Kept
 from kafkajit.upkeep.repair.lost_ends import Hole
 from kafkajit.upkeep.repair.new_markers import LostMarker
 from kafkajit.upkeep.repair.outcome_files import CutAway
-from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, insert_piece, part_of
+from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, part_of, with_pieces
 from kafkajit.upkeep.repair.places import Places
 from kafkajit.upkeep.repair.segment_reading import LogReading, SegmentPlan, StoredLog
 from kafkajit.upkeep.repair.segment_repairs import (
@@ -109,16 +111,16 @@ class ChosenSegments:
 
     def insert(self, written: Iterable[tuple[int, Written]]) -> None:
         """Read the segments once more with batches written at offsets that no batch has."""
-        plans = [(segment.base_offset, [*segment.pieces], segment.log) for segment in self.segments]
-        changed = len(plans) if self._first_changed is None else self._first_changed
-        bases = [base_offset for base_offset, _, _ in plans]
+        before, changed = self.segments, self._first_changed
+        others = defaultdict[int, list[tuple[int, Written]]](list)
         for offset, piece in written:
-            place = max(bisect_right(bases, offset) - 1, 0)
-            insert_piece(plans[place][1], offset, piece)
-            changed = min(changed, place)
+            place = bisect_right(before, offset, key=attrgetter("base_offset")) - 1
+            others[max(place, 0)].append((offset, piece))
+        changed = min([len(before) if changed is None else changed, *others])
         self._begin_again()
-        for number, (base_offset, pieces, log) in enumerate(plans):
-            self._read(SegmentPlan(base_offset, pieces), log, is_changed=number >= changed)
+        for number, segment in enumerate(before):
+            plan = SegmentPlan(segment.base_offset, [*with_pieces(segment.pieces, others[number])])
+            self._read(plan, segment.log, is_changed=number >= changed)
 
     def census(self, base_offset: int, log: Path) -> Census:
         """The census of a log, which is read once."""
@@ -215,9 +217,7 @@ class ChosenSegments:
                     pieces.append(extent)
                     continue
                 offsets = Range(int(places["first"][begin]), int(places["last"][begin]))
-                part = part_of(extent, offsets)
-                if part is not None:
-                    pieces.append(part)
+                pieces += filter(None, [part_of(extent, offsets)])
         return pieces
 
     def _read(self, plan: SegmentPlan, empty: Path | None, *, is_changed: bool = False) -> None:
