@@ -16,7 +16,7 @@ from kafkajit.state.checkpoint_file import (
     checkpoint_text,
     parse_checkpoint,
 )
-from kafkajit.storage.source import Bytes, whole
+from kafkajit.storage.source import Bytes, as_bytes, whole
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 _BITS = (32, 64)
@@ -39,14 +39,14 @@ def parse_leader_epochs(content: Bytes, path: str | None = None) -> pa.Table:
     return parse_checkpoint(content, path, table_schema(LEADER_EPOCH_COLUMNS))
 
 
-def epochs_in(content: Bytes, path: str | None = None) -> list[tuple[int, int]]:
+def epochs_in(content: bytes | Bytes, path: str | None = None) -> list[tuple[int, int]]:
     r"""The epochs and their start offsets, in the order of the file.
 
-    >>> epochs_in(memoryview(b"0\n2\n0 0\n2 5\n"))
+    >>> epochs_in(b"0\n2\n0 0\n2 5\n")
     [(0, 0), (2, 5)]
     """
     # Without Arrow, which takes ten times as long for a few rows.
-    return [(epoch, start) for epoch, start in checkpoint_entries(content, path, _BITS)]
+    return [(epoch, start) for epoch, start in checkpoint_entries(as_bytes(content), path, _BITS)]
 
 
 def leader_epochs_text(epochs: Iterable[tuple[int, int]]) -> bytes:
