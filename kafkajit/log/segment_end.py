@@ -106,7 +106,10 @@ def end_of(segment: Segment, *, disproves: bool = False) -> End:
     """
     if not segment.log.size:
         return End()
-    return plain_end(segment) or walked_end(segment, disproves=disproves)
+    found = plain_end(segment)
+    if found is None or (disproves and (found.offset or 0) > segment.last_possible):
+        found = walked_end(segment, disproves=disproves)
+    return found
 
 
 class Unfinished(NamedTuple):
@@ -257,6 +260,12 @@ def walked_end(segment: Segment, *, disproves: bool = False) -> End:
                 continue
             if not len(part):
                 continue
+            if disproves and (part.last_offset > segment.last_possible).any():
+                wrong = int(part.last_offset.max())
+                problem = problem or f"{segment.log.path} has offset {wrong}, which it cannot have"
+                part = part[part.last_offset <= segment.last_possible]
+                if not len(part):
+                    continue
             latest = int(part.field("maxTimestamp")[~part.is_control].max(initial=-1))
             found = End(
                 int(part.last_offset.max()),

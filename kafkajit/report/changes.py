@@ -9,8 +9,6 @@ Document = Mapping[str, Any]
 
 # Trouble is the same in two documents if these are. Its position moves when a log is compacted.
 _SAME_TROUBLE = ("kind", "topic", "partition", "path", "problem")
-# The kinds that records and all indexes show.
-_DEEP = ("corruption", "index")
 _DEPTHS = ("headers", "a sample of records", "all records")
 
 
@@ -44,9 +42,8 @@ class _Look:
 
     def __init__(self, earlier: Document, document: Document) -> None:
         self._earlier, self._document = earlier, document
-        self._paths = _texts(document.get("paths"))
-        self._asked = _texts(document.get("asked"))
-        self._is_less_deep = _depth(document) < _depth(earlier)
+        self._paths = _paths(document)
+        self._asked = sorted(_texts(document.get("asked")))
 
     def asks_for(self, topic: str) -> bool:
         """Whether the later report would have a topic, if it is there."""
@@ -57,7 +54,8 @@ class _Look:
         topic = trouble.get("topic")
         return not (
             self._left_paths()
-            or (self._is_less_deep and trouble.get("kind") in _DEEP)
+            or (trouble.get("kind") == "corruption" and not self._reads_as_much())
+            or (trouble.get("kind") == "index" and not self._checks_all_indexes())
             or (self._asked and topic is not None and not self.asks_for(topic))
         )
 
@@ -65,8 +63,9 @@ class _Look:
         """The differences, in sentences."""
         if self._left_paths():
             yield f"This report does not look at {', '.join(self._left_paths())}."
-        if self._asked != _texts(self._earlier.get("asked")):
-            names = [", ".join(_texts(one.get("asked"))) or "all topics" for one in self._both]
+        asked = [sorted(_texts(one.get("asked"))) for one in self._both]
+        if "asked" in self._earlier and asked[0] != asked[1]:
+            names = [", ".join(one) or "all topics" for one in asked]
             yield f"The earlier report is of {names[0]}, this one of {names[1]}."
         depths = [_depth(one) for one in self._both]
         if depths[0] != depths[1]:
@@ -78,8 +77,21 @@ class _Look:
         return self._earlier, self._document
 
     def _left_paths(self) -> list[str]:
-        earlier = _texts(self._earlier.get("paths"))
-        return [path for path in earlier if path not in self._paths]
+        return [path for path in _paths(self._earlier) if path not in self._paths]
+
+    def _reads_as_much(self) -> bool:
+        """Whether the later report has read all that the earlier one has: samples differ."""
+        depths = [_depth(one) for one in self._both]
+        return depths[1] == 2 or depths == [0, 0]
+
+    def _checks_all_indexes(self) -> bool:
+        taken = self._document.get("takenFrom")
+        indexes = taken.get("indexes") if isinstance(taken, dict) else None
+        return isinstance(indexes, dict) and indexes.get("checked") == indexes.get("of")
+
+
+def _paths(document: Document) -> list[str]:
+    return [path.rstrip("/") or "/" for path in _texts(document.get("paths"))]
 
 
 def _texts(found: Any) -> list[str]:

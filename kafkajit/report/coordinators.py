@@ -47,10 +47,12 @@ class Coordinators:
         numbers = set(partitions)
         # Whether all transactions are known.
         self.is_complete = numbers == set(range(max(len(numbers), _PARTITIONS)))
+        self.undecoded = 0
         self._by_producer: dict[int, list[CoordinatedTransaction]] = {}
         for row in newest.decoded("transaction_state"):
             if row.key is None or row.value is None or not _has_known_state(row.value):
                 self.is_complete = False
+                self.undecoded += row.value is None
             else:
                 self._add(row.key, row.value)
 

@@ -151,11 +151,6 @@ def _partition(segments: list[Segment], log_start_offset: int) -> dict[str, Any]
         try:
             for segment in reversed(segments):
                 end = end_of(as_now(segment), disproves=True)
-                if end.offset is not None and end.offset > segment.last_possible:
-                    problem = (
-                        f"{segment.log.path} ends at offset {end.offset}, which it cannot have"
-                    )
-                    end = end._replace(offset=None, problem=end.problem or problem)
                 if end.offset is not None or end.problem is not None:
                     break
             break

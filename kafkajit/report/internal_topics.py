@@ -85,7 +85,9 @@ class InternalTopics:
             return None
         # A cleaner keeps the first offset in the name of the first segment.
         whole = {one.path.partition for one in self._topics[topic] if one.base_offset == 0}
-        return Coordinators(newest, whole)
+        found = Coordinators(newest, whole)
+        self._tell_undecoded(topic, found.undecoded)
+        return found
 
     def _newest(self, topic: str) -> Newest | None:
         return self._read(

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.scan.options import ScanOptions
@@ -89,10 +89,8 @@ class Newest:
     def decoded(self, kind: str) -> Iterator[Decoded]:
         """The keys that have not been removed since, with their newest values."""
         present = {key: value for key, (_, value) in self.decided.items() if value is not None}
-        small = {key: value for key, value in present.items() if len(value) <= MOST_BYTES}
-        keys, values = pa.array(small, pa.binary()), pa.array(small.values(), pa.binary())
-        yield from decoded(kind, {"key": keys, "value": values})
-        yield from repeat(Decoded(None, None, None), len(present) - len(small))
+        keys, values = pa.array(present, pa.binary()), pa.array(present.values(), pa.binary())
+        return decoded(kind, {"key": keys, "value": values})
 
 
 class Decoded(NamedTuple):
@@ -104,8 +102,12 @@ class Decoded(NamedTuple):
 
 
 def decoded(kind: str, rows: Mapping[str, pa.Array]) -> Iterator[Decoded]:
-    """The columns key and value of an internal topic, decoded."""
-    for row in decode_payloads(kind, rows["key"], rows["value"], lenient=True).to_pylist():
+    """The columns key and value of an internal topic, decoded; no value that is too large is."""
+    values = rows["value"]
+    small = pc.less_equal(pc.fill_null(pc.binary_length(values), 0), MOST_BYTES)
+    if not pc.all(small, min_count=0).as_py():
+        values = pc.if_else(small, values, pa.scalar(b"", values.type))
+    for row in decode_payloads(kind, rows["key"], values, lenient=True).to_pylist():
         row = row or {"key": None, "value": None}
         key, value = json.loads(row["key"] or "{}"), json.loads(row["value"] or "{}")
         yield Decoded(key.get("type"), _known(key), _known(value))

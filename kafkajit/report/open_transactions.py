@@ -13,7 +13,7 @@ from kafkajit.places.tiered_files import TieredFile
 from kafkajit.report.coordinators import CoordinatedTransaction, Coordinators
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.partition import OpenTransaction, PartitionFigures
-from kafkajit.report.trouble import NOTE, WARNING, Trouble, of_gap
+from kafkajit.report.trouble import DAMAGE, NOTE, WARNING, Trouble, of_gap
 from kafkajit.walk.damage import PERMISSIVE, Gap
 from kafkajit.walk.walk import Walk
 
@@ -40,17 +40,20 @@ def of_topics(
         now: the time, in milliseconds.
     """
     known = [*known]
-    lost = {(one.topic, one.partition) for one in known if one.kind in _LOSSES}
+    losses: dict[str, list[Trouble]] = {}  # by the folder of a partition
+    for one in known:
+        if one.severity == DAMAGE and one.kind in _LOSSES:
+            is_folder = one.kind == "missing"
+            folder = one.path if is_folder else one.path.rpartition("/")[0]
+            losses.setdefault(folder, []).append(one)
     damaged = {(one.path, one.position) for one in known}
     for topic in topics:
         copies: dict[int | None, list[PartitionFigures]] = {}
         for partition in topic.partitions:
             copies.setdefault(partition.partition, []).append(partition)
         for partition in topic.partitions:
-            is_lossy = (topic.topic, partition.partition) in lost
-            own = None if is_lossy else coordinators
-            others = copies[partition.partition]
-            look = _Look(topic.topic, partition, others, own, is_lossy, now, damaged)
+            others, lost = copies[partition.partition], losses.get(partition.folder, [])
+            look = _Look(topic.topic, partition, others, coordinators, lost, now, damaged)
             yield from filter(None, map(look.at, partition.open_transactions.values()))
 
 
@@ -63,7 +66,7 @@ class _Look:
         partition: PartitionFigures,
         copies: Sequence[PartitionFigures],
         coordinators: Coordinators | None,
-        is_lossy: bool,
+        losses: Sequence[Trouble],
         now: int,
         damaged: Collection[tuple[str, int | None]],
     ) -> None:
@@ -72,7 +75,7 @@ class _Look:
         self._topic = topic
         self._partition = partition
         self._copies = copies
-        self._is_lossy = is_lossy
+        self._losses = losses
         self._now = now
         self._damaged = damaged
 
@@ -94,6 +97,9 @@ class _Look:
         if alive:
             advice = f"{_WAIT} until its producer or its coordinator ends it"
             return self._trouble(NOTE, transaction, f": {_said(alive)}", advice)
+        if any(_may_hide_marker(loss, transaction) for loss in self._losses):
+            problem = ": its marker may have been among the offsets that are damaged or missing"
+            return self._trouble(WARNING, transaction, problem, f"{_WAIT}; {_ASK}")
         # The coordinator was asked after the log was read.
         ended = self._ended_since if own or (known is not None and known.is_complete) else None
         if ended is not None:
@@ -107,9 +113,6 @@ class _Look:
             )
             problem = f", and hangs unless the files were copied at different times: {why}"
             return self._trouble(WARNING, transaction, problem, advice)
-        if self._is_lossy:
-            problem = ": its marker may have been among the offsets that are damaged or missing"
-            return self._trouble(WARNING, transaction, problem, f"{_WAIT}; {_ASK}")
         latest = min(partition.last_timestamp or 0, self._now)
         if transaction.timestamp >= 0 and latest - transaction.timestamp > _LONG:
             # A producer that copies old records has old timestamps, and its transaction is alive.
@@ -150,6 +153,15 @@ class _Look:
 def _has_ended_in(copy: PartitionFigures, transaction: OpenTransaction) -> bool:
     """Whether another copy of the partition has the end of the transaction."""
     return copy.ended.get(transaction.producer_id, -1) > transaction.first_offset
+
+
+def _may_hide_marker(loss: Trouble, transaction: OpenTransaction) -> bool:
+    """Whether what is lost in a partition's folder is behind a transaction's first batch."""
+    if loss.kind == "missing":
+        return (loss.last_missing_offset or 0) >= transaction.first_offset
+    name, own = loss.path.rpartition("/")[2], transaction.log.name
+    is_behind = loss.position is None or loss.position >= transaction.start
+    return name > own or (name == own and is_behind)
 
 
 def _damage_of(transaction: OpenTransaction) -> Gap | None:

@@ -20,6 +20,7 @@ from kafkajit.report.partition import PartitionFigures
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.sidecar_table import SidecarSplit, read_sidecar_files
 from kafkajit.scan.table import schema_of
+from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.walk.damage import Gap
 
 logger = logging.getLogger("kafkajit")
@@ -168,12 +169,16 @@ def of_missing(missing: Missing, topic: str | None, partition: int | None, path:
         partition,
         path,
         missing.text,
-        "copy the segments from a replica or a backup; no repair brings them back"
-        if missing.is_trouble
-        else None,
+        _advice(missing) if missing.is_trouble else None,
         first_missing_offset=missing.first,
         last_missing_offset=missing.last,
     )
+
+
+def _advice(missing: Missing) -> str:
+    if START_OFFSETS in missing.text:
+        return f"correct the line in {START_OFFSETS}, or copy the segments from a replica"
+    return "copy the segments from a replica or a backup; no repair brings them back"
 
 
 def of_leftover(leftover: Leftover) -> Trouble:

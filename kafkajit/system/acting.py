@@ -20,6 +20,7 @@ import ctypes
 import errno
 import os
 import platform
+import stat
 import sys
 import threading
 from collections import Counter
@@ -71,19 +72,24 @@ def _owner_on_the_way(
 ) -> tuple[Owner | None, OSError | None]:
     """The owner of a path, and why the way to it could not be gone to its end.
 
-    Users that `among` maps to 0 do not count.
+    Users that `among` maps to 0 do not count. Behind the first user only links do then: a file
+    leads nowhere.
     """
     if _users is None or os.geteuid() != _ROOT:
         return None, None
     found: os.stat_result | None = None
     missing = None
     try:
+        is_first = True
         for _, status in places_on_the_way(full_path(path)):
             user = status.st_uid
-            is_meant = user != _ROOT and (among is None or among.get(user, 0) > 0)
-            if is_meant and _is_of_this_namespace(user):
+            if user == _ROOT or not _is_of_this_namespace(user):
+                continue
+            is_meant = is_first or stat.S_ISLNK(status.st_mode)
+            if among is None or (is_meant and among.get(user, 0) > 0):
                 found = status
                 break
+            is_first = False
     except OSError as error:
         missing = error
     return None if found is None else _owner(found.st_uid, found.st_gid), missing

@@ -146,8 +146,9 @@ class _Registry:
         """Take in a record. One that is not the registry's is left out."""
         self._read += 1
         try:
-            if value is not None and len(value) > MOST_BYTES:
-                raise ValueError(f"a value of {len(value):,} bytes, more than {MOST_BYTES:,}")
+            size = len(key or b"") + len(value or b"")
+            if size > MOST_BYTES:
+                raise ValueError(f"a record of {size:,} bytes, more than {MOST_BYTES:,}")
             named = json.loads(key or b"null")
             given = None if value is None else json.loads(value)
             # Not by the order of fields: Karapace has another one than Confluent's registry.

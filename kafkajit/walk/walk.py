@@ -110,7 +110,7 @@ class Walk:
         return self._parts(lambda framing: self._headers(framing, doubtful))
 
     def checked(self) -> Iterator[Batches | Gap]:
-        """Yield the headers of all batches with right checksums, and gaps. No record is read."""
+        """As `headers`, with the checksums of all batches computed. No record is read."""
         self._check_footer(True)
         return self._parts(lambda framing: self._headers(framing, _all))
 
@@ -185,7 +185,7 @@ class Walk:
             # A batch without room for a header has no checksum. The decoder reports that.
             doubts = doubtful(batches)
             doubted = batches[doubts]
-            bad[doubts] |= ~(decoder.sound(doubted, check_crcs=True) & doubted.is_whole)
+            bad[doubts] |= ~(self._sound(doubted, decoder, check_crcs=True) & doubted.is_whole)
         while True:
             believed = int(np.argmax(bad)) if bad.any() else len(batches)
             is_bad = believed < len(batches)

@@ -40,7 +40,7 @@ def test_topics_that_came_went_and_grew() -> None:
 
 
 def test_trouble_that_came_and_went_even_if_its_position_moved() -> None:
-    earlier = document(3)
+    earlier = document(3, depth="all")
     later = copy.deepcopy(earlier)
     gone = later["trouble"].pop(0)
     later["trouble"][0]["position"] += 90
@@ -82,3 +82,20 @@ def test_nothing_is_gone_at_a_path_that_is_not_looked_at() -> None:
     assert changes["goneTopics"] == changes["goneTrouble"] == []
     assert len(changes["unknownTrouble"]) == len(earlier["trouble"])
     assert "does not look at" in changes["unlike"][0]
+
+
+def test_an_index_is_not_gone_if_not_all_were_checked() -> None:
+    later = copy.deepcopy(earlier := document(3))
+    earlier["trouble"] = [{**earlier["trouble"][0], "kind": "index"}]
+    later["trouble"] = []
+    later["takenFrom"]["indexes"] = {"checked": 1000, "of": 1100}
+    assert changes_since(earlier, later)["unknownTrouble"] == earlier["trouble"]
+    later["takenFrom"]["indexes"] = {"checked": 1100, "of": 1100}
+    assert changes_since(earlier, later)["goneTrouble"] == earlier["trouble"]
+
+
+def test_a_slash_at_the_end_of_a_path_is_no_difference() -> None:
+    later = copy.deepcopy(earlier := document(3))
+    later["paths"] = [f"{path}/" for path in earlier["paths"]]
+    del earlier["asked"]
+    assert changes_since(earlier, later)["unlike"] == []

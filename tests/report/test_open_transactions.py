@@ -318,3 +318,23 @@ def test_the_newest_copy_of_a_coordinators_log_counts(tmp_path: Path, newest: st
     )
     severities = [one["severity"] for one in document["trouble"]]
     assert severities == ["note", "note"]
+
+
+def test_damage_in_another_copy_has_not_the_marker(tmp_path: Path) -> None:
+    coordinators(tmp_path / "a", state(9, COMPLETE_COMMIT))
+    write_partition(tmp_path / "a", {0: open_log()})
+    plain = b"".join(kt.batch([kt.Record(b"k", b"v")], base_offset=at) for at in range(2))
+    behind = kt.batch([kt.Record(b"k", b"v")], base_offset=4)
+    write_partition(tmp_path / "b", {0: plain + bytes(len(behind)) + behind})
+    for name in ("a", "b"):
+        (tmp_path / name / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    severity, problem, advice = found(tmp_path / "a", tmp_path / "b") or ("", "", "")
+    assert (severity, ABORT in advice) == ("warning", True), problem
+
+
+def test_a_coordinator_that_will_end_a_transaction_does_so_beside_damage(tmp_path: Path) -> None:
+    coordinators(tmp_path, state(9, ONGOING, OPEN_HERE))
+    write_partition(tmp_path, {0: open_log() + bytes(100) + marker(4)[:-1]})
+    severity, problem, _ = found(tmp_path) or ("", "", "")
+    assert severity == "note"
+    assert "'copier' as Ongoing" in problem

@@ -524,7 +524,7 @@ def test_tables_and_charts_have_names_for_a_screen_reader(browser: Browser, plac
 
 
 def test_changes_since_an_earlier_document_are_shown(browser: Browser) -> None:
-    earlier = document(3)
+    earlier = document(3, depth="all")
     earlier["madeAt"] = NOW - 86_400_000
     later = copy.deepcopy(earlier) | {"madeAt": NOW}
     later["topics"][0]["bytes"] += 5_000_000

@@ -344,6 +344,7 @@ def _complete(
         "madeAt": NOW,
         "seconds": 1.9,
         "paths": ["/var/kafka"],
+        "asked": [],
         "depth": depth,
         "takenFrom": {
             "headers": {

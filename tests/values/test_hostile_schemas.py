@@ -200,5 +200,5 @@ def test_a_record_that_is_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("kafkajit.values.registry.MOST_BYTES", len(value) - 1)
     registry = _Registry()
     registry.read(7, b'{"keytype": "SCHEMA", "subject": "s", "version": 1}', value)
-    with pytest.raises(InvalidSchemaError, match=r"offset 7: .*a value of \d+ bytes, more than"):
+    with pytest.raises(InvalidSchemaError, match=r"offset 7: .*a record of \d+ bytes, more than"):
         registry.report("_schemas-0")

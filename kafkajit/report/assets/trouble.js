@@ -11,7 +11,7 @@ const membersColumn = { label: "Members", value: (row) => MEMBERS.get(row.hasMem
 
 const GROUPS_FROM = "From __consumer_offsets, __share_group_state and the ends of the logs";
 // A broker of a larger cluster has the commits of some groups only.
-const commitsText = (report) => `The commits are those in ${plural(report.topics.find((topic) => topic.topic === "__consumer_offsets")?.partitions ?? 0, "partition")} of __consumer_offsets.`;
+const commitsText = (report) => `The commits are those in ${plural(new Set(report.topics.find((topic) => topic.topic === "__consumer_offsets")?.eachPartition.map((one) => one.partition)).size, "partition")} of __consumer_offsets.`;
 const groupColumn = { label: "Group", value: (row) => row.group, cell: (row) => el("span", {}, named(row.group), row.kind === "share" ? el("small", {}, "share group") : null) };
 
 function groupsSection(report) {
