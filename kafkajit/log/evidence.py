@@ -106,7 +106,7 @@ def _why_cleaned(topic: str | None, checkpoints: Mapping[str, int | None]) -> st
 
 def _epoch_starts(content: bytes) -> Iterator[int]:
     try:
-        starts = [start for _, start in epochs_in(as_bytes(content))]
+        starts = [start for _, start in epochs_in(content)]
     except CorruptCheckpointError:
         return
     yield from starts

@@ -191,7 +191,7 @@ def read_epochs(folder: Path) -> LeaderEpochs:
     if not path.exists():
         return LeaderEpochs()
     try:
-        return LeaderEpochs(epochs_in(as_bytes(read_small(path)), str(path)))
+        return LeaderEpochs(epochs_in(read_small(path), str(path)))
     except CorruptCheckpointError as error:
         advise_repair(error)
         raise

@@ -59,6 +59,7 @@ class Missing(NamedTuple):
     last: int
     is_trouble: bool  # False: it may be as it should
     text: str
+    is_before_start: bool = False  # the log ends before its start in the checkpoint
 
     def document(self) -> dict[str, Any]:
         """The entry in a JSON document."""
@@ -170,14 +171,15 @@ def missing_behind(end: int, evidence: Evidence) -> Iterator[Missing]:
     if later:
         offset, name = max(later)
         text = f"{_offsets(end, offset - 1)} at the log's end: "
-        if evidence.log_start_offset > end:
+        is_before_start = evidence.log_start_offset > end
+        if is_before_start:
             text += (
                 f"the log starts at {evidence.log_start_offset} by {START_OFFSETS}, and a broker "
                 "deletes all of its segments when it loads them"
             )
         else:
             text += f"{name} has offsets up to {offset - 1}"
-        yield Missing(end, offset - 1, True, text)
+        yield Missing(end, offset - 1, True, text, is_before_start)
 
 
 def _offsets(first: int, last: int) -> str:

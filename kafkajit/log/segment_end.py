@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from crc32c import crc32c
@@ -32,7 +32,7 @@ from kafkajit.format.layout import (
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.segment import Segment
-from kafkajit.storage.source import Mask, open_file
+from kafkajit.storage.source import open_file
 from kafkajit.storage.stored_file import has_grown
 from kafkajit.system.positioned import read_at
 from kafkajit.walk.damage import PERMISSIVE, Gap
@@ -230,17 +230,11 @@ def _read_end(file: int, start: int, size: int) -> End | None:
     return None
 
 
-def _lack_records(batches: Any) -> Mask:
-    """Batches with fewer records than offsets, as after compaction, or with a wrong bit."""
-    delta = batches.field("lastOffsetDelta").astype(np.int64)
-    lack: Mask = (delta + 1 != batches.field("recordsCount")) & ~batches.is_message_set
-    return lack
-
-
 def walked_end(segment: Segment, *, disproves: bool = False) -> End:
     """The end of any segment, with the first damage that is found there."""
     # numba comes with these.
     from kafkajit.log.open_segment import OpenSegment, order_in
+    from kafkajit.records.batches import miscounted
     from kafkajit.walk.walk import Walk
 
     problem: str | None = None
@@ -252,7 +246,7 @@ def walked_end(segment: Segment, *, disproves: bool = False) -> End:
             source, start = OpenSegment(segment).tail(MAX_INT64)
         order, doubtful = None, None
         if disproves:
-            order, doubtful = order_in(segment, start), _lack_records
+            order, doubtful = order_in(segment, start), miscounted
         walk = Walk(source, mode=PERMISSIVE, start=start, order=order)
         for part in walk.headers(doubtful):
             if isinstance(part, Gap):
@@ -262,7 +256,7 @@ def walked_end(segment: Segment, *, disproves: bool = False) -> End:
                 continue
             if disproves and (part.last_offset > segment.last_possible).any():
                 wrong = int(part.last_offset.max())
-                problem = problem or f"{segment.log.path} has offset {wrong}, which it cannot have"
+                problem = problem or f"{segment.log.name} cannot have offset {wrong}, which it has"
                 part = part[part.last_offset <= segment.last_possible]
                 if not len(part):
                     continue

@@ -334,7 +334,7 @@ def epochs_of(log: StoredFile, files: Mapping[str, StoredFile]) -> Epochs:
     file = log.epochs if isinstance(log, TieredFile) else _beside(log, LEADER_EPOCHS, files)
     try:
         if file is not None and file.size:
-            found = epochs_in(as_bytes(file.read_now()), file.path)
+            found = epochs_in(file.read_now(), file.path)
             if all(one < other and one[1] <= other[1] for one, other in pairwise(found)):
                 return found
             logger.warning("%s: its epochs are not in order, and not used", file.path)

@@ -184,6 +184,13 @@ def lacking_records(batches: Batches) -> Mask:
     return is_short & ~batches.is_message
 
 
+def miscounted(batches: Batches) -> Mask:
+    """The batches with more or fewer records than offsets: compacted ones, or with a wrong bit."""
+    header = batches.header
+    is_other: Mask = header["recordsCount"].astype(np.int64) - header["lastOffsetDelta"] != 1
+    return is_other & ~batches.is_message
+
+
 def lacks_records(batches: Batches) -> bool:
     """Whether a batch has fewer records than offsets."""
     return bool(lacking_records(batches).any())

@@ -41,53 +41,46 @@ class _Look:
     """Compares at what two reports have looked: what the later one left out need not be gone."""
 
     def __init__(self, earlier: Document, document: Document) -> None:
-        self._earlier, self._document = earlier, document
-        self._paths = _paths(document)
-        self._asked = sorted(_texts(document.get("asked")))
+        paths = _paths(document)
+        self._left_out = [path for path in _paths(earlier) if path not in paths]
+        self._asked = [sorted(_texts(one.get("asked"))) for one in (earlier, document)]
+        self._is_asked_known = "asked" in earlier
+        self._depths = _depth(earlier), _depth(document)
+        # Samples differ.
+        self._reads_as_much = self._depths[1] == 2 or self._depths == (0, 0)
+        self._checks_all_indexes = _checks_all_indexes(document)
 
     def asks_for(self, topic: str) -> bool:
         """Whether the later report would have a topic, if it is there."""
-        return not self._left_paths() and (not self._asked or topic in self._asked)
+        asked = self._asked[1]
+        return not self._left_out and (not asked or topic in asked)
 
     def would_find(self, trouble: Document) -> bool:
         """Whether the later report would find this trouble of the earlier one, if it is there."""
-        topic = trouble.get("topic")
+        topic, kind = trouble.get("topic"), trouble.get("kind")
         return not (
-            self._left_paths()
-            or (trouble.get("kind") == "corruption" and not self._reads_as_much())
-            or (trouble.get("kind") == "index" and not self._checks_all_indexes())
-            or (self._asked and topic is not None and not self.asks_for(topic))
+            self._left_out
+            or (kind == "corruption" and not self._reads_as_much)
+            or (kind == "index" and not self._checks_all_indexes)
+            or (topic is not None and not self.asks_for(topic))
         )
 
     def differences(self) -> Iterator[str]:
         """The differences, in sentences."""
-        if self._left_paths():
-            yield f"This report does not look at {', '.join(self._left_paths())}."
-        asked = [sorted(_texts(one.get("asked"))) for one in self._both]
-        if "asked" in self._earlier and asked[0] != asked[1]:
-            names = [", ".join(one) or "all topics" for one in asked]
-            yield f"The earlier report is of {names[0]}, this one of {names[1]}."
-        depths = [_depth(one) for one in self._both]
-        if depths[0] != depths[1]:
-            read = [_DEPTHS[depth] for depth in depths]
-            yield f"The earlier report has read {read[0]}, this one {read[1]}."
+        if self._left_out:
+            yield f"This report does not look at {', '.join(self._left_out)}."
+        before, now = (", ".join(one) or "all topics" for one in self._asked)
+        if self._is_asked_known and before != now:
+            yield f"The earlier report is of {before}, this one of {now}."
+        before, now = (_DEPTHS[depth] for depth in self._depths)
+        if before != now:
+            yield f"The earlier report has read {before}, this one {now}."
 
-    @property
-    def _both(self) -> tuple[Document, Document]:
-        return self._earlier, self._document
 
-    def _left_paths(self) -> list[str]:
-        return [path for path in _paths(self._earlier) if path not in self._paths]
-
-    def _reads_as_much(self) -> bool:
-        """Whether the later report has read all that the earlier one has: samples differ."""
-        depths = [_depth(one) for one in self._both]
-        return depths[1] == 2 or depths == [0, 0]
-
-    def _checks_all_indexes(self) -> bool:
-        taken = self._document.get("takenFrom")
-        indexes = taken.get("indexes") if isinstance(taken, dict) else None
-        return isinstance(indexes, dict) and indexes.get("checked") == indexes.get("of")
+def _checks_all_indexes(document: Document) -> bool:
+    taken = document.get("takenFrom")
+    indexes = taken.get("indexes") if isinstance(taken, dict) else None
+    return isinstance(indexes, dict) and indexes.get("checked") == indexes.get("of")
 
 
 def _paths(document: Document) -> list[str]:

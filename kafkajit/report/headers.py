@@ -18,7 +18,7 @@ from kafkajit.log.live_segments import as_now, held, listed_again
 from kafkajit.log.missing_offsets import Extent
 from kafkajit.log.open_segment import order_in
 from kafkajit.log.segment import Segment
-from kafkajit.records.batches import Batches, lacks_records
+from kafkajit.records.batches import Batches, lacking_records, lacks_records, miscounted
 from kafkajit.report.batch_facts import facts_of
 from kafkajit.report.partition import PartitionFigures
 from kafkajit.report.tally import Sizes, Tally
@@ -140,11 +140,10 @@ class TopicFigures:
     ) -> Iterator[Batches | Gap]:
         def doubtful(batches: Batches) -> Mask:
             """Batches whose headers are markers, or of which figures would be wrong."""
-            records, delta = (batches.field(name) for name in ("recordsCount", "lastOffsetDelta"))
-            missing = delta.astype(np.int64) + 1 - records
-            # A broker does not compact the last segment.
-            found: Mask = batches.is_control | (missing != 0 if is_last else missing < 0)
-            found |= batches.field("maxTimestamp") > self._now
+            found = miscounted(batches)
+            if not is_last:  # a broker does not compact that one
+                found &= ~lacking_records(batches)
+            found |= batches.is_control | (batches.field("maxTimestamp") > self._now)
             return found & ~batches.is_message_set
 
         selection, order = Selection(offsets=segment.cut), order_in(segment, 0)

@@ -109,9 +109,10 @@ class InternalTopics:
 
     def _tell_undecoded(self, topic: str, values: int) -> None:
         if values:
+            what = "transactions" if topic == TRANSACTIONS_TOPIC else "groups"
             problem = (
-                f"{number_of(values, 'value')} cannot be decoded, and groups may be missing: they "
-                "are damaged, or kafkajit does not know their version"
+                f"{number_of(values, 'value')} cannot be decoded, and {what} may be missing: they "
+                "are damaged or too large, or kafkajit does not know their version"
             )
             self._troubles.append(Trouble(DAMAGE, "unreadable", topic, None, "", problem))
 

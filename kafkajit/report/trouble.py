@@ -176,7 +176,7 @@ def of_missing(missing: Missing, topic: str | None, partition: int | None, path:
 
 
 def _advice(missing: Missing) -> str:
-    if START_OFFSETS in missing.text:
+    if missing.is_before_start:
         return f"correct the line in {START_OFFSETS}, or copy the segments from a replica"
     return "copy the segments from a replica or a backup; no repair brings them back"
 

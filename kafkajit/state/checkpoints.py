@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -34,6 +34,8 @@ Offsets = Mapping[tuple[str | None, int | None], int]
 _parsed: dict[tuple[str, int, int | None], Offsets] = {}
 _newest: dict[str, tuple[bytes, Offsets]] = {}  # by path: what it had last
 _MOST_PARSED = 100
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 # A file can change twice within a step of its clock, and keep its size.
 _STEP_NS = 2_000_000_000
 
@@ -68,11 +70,16 @@ def read_offsets(file: StoredFile) -> tuple[bytes, Offsets]:
 
 
 def _remember(path: str, content: bytes, offsets: Offsets) -> tuple[bytes, Offsets]:
-    _newest.pop(path, None)
-    while len(_newest) >= _MOST_PARSED:
-        del _newest[next(iter(_newest))]  # the oldest
-    _newest[path] = content, offsets
-    return _newest[path]
+    _keep(_newest, path, (content, offsets))
+    return content, offsets
+
+
+def _keep(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    """Keep a value in place of the oldest, if there are many."""
+    known.pop(key, None)
+    while len(known) >= _MOST_PARSED:
+        del known[next(iter(known))]
+    known[key] = value
 
 
 def with_offset(file: StoredFile, topic: str, partition: int, offset: int | None) -> bytes:
@@ -118,9 +125,7 @@ def offsets_in(file: StoredFile) -> Offsets:
         begun = time.time_ns()
         _, found = read_offsets(file)
         if file.modified_ns is not None and file.modified_ns < begun - _STEP_NS:
-            while len(_parsed) >= _MOST_PARSED:
-                del _parsed[next(iter(_parsed))]
-            _parsed[key] = found
+            _keep(_parsed, key, found)
     return found
 
 

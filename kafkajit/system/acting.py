@@ -197,15 +197,15 @@ def opening(path: str | os.PathLike[str], function: Callable[..., T], *given: An
     if any(_readers.values()):
         # All that is on the way counts, and the file itself: a user's link may lie in a folder of
         # root's or of a third user's.
-        owner, missing = _owner_on_the_way(path, _readers)
-        if owner is None and missing is not None:
-            raise missing
+        owner = owner_now(path, _readers)
     return acting_as(owner, function, *given)
 
 
-def owner_now(folder: str | os.PathLike[str]) -> Owner | None:
+def owner_now(
+    folder: str | os.PathLike[str], among: Mapping[int, int] | None = None
+) -> Owner | None:
     """As `owner_of`, of a folder that is there: a missing one may be anybody's when it comes."""
-    owner, missing = _owner_on_the_way(folder)
+    owner, missing = _owner_on_the_way(folder, among)
     if owner is None and missing is not None:
         raise missing
     return owner

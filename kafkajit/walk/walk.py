@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -37,10 +38,6 @@ from kafkajit.walk.tail import length_error, split_error
 _LARGE = 64 << 10
 
 Part = TypeVar("Part", Chunk, Batches)
-
-
-def _all(batches: Batches) -> Mask:
-    return np.ones(len(batches), np.bool_)
 
 
 class Walk:
@@ -112,7 +109,7 @@ class Walk:
     def checked(self) -> Iterator[Batches | Gap]:
         """As `headers`, with the checksums of all batches computed. No record is read."""
         self._check_footer(True)
-        return self._parts(lambda framing: self._headers(framing, _all))
+        return self.headers(lambda batches: np.ones(len(batches), np.bool_))
 
     def framed(self) -> Iterator[Batches]:
         """Yield the headers of selected batches as they are found."""
@@ -175,17 +172,21 @@ class Walk:
         if self._kafscale is not None:
             self._kafscale.checks_crc = check_crcs and self._selection.is_everything
 
+    @cached_property
+    def _bare_decoder(self) -> Decoder:
+        return Decoder(self._source, ColumnMemory(Wanted()))
+
     def _headers(
         self, framing: Framing, doubtful: Callable[[Batches], Mask] | None
     ) -> Generator[Batches | Gap, None, bool]:
         batches = framing.batches
-        decoder = Decoder(self._source, ColumnMemory(Wanted()))
         bad = self._misleading(framing)
         if doubtful is not None:
             # A batch without room for a header has no checksum. The decoder reports that.
             doubts = doubtful(batches)
             doubted = batches[doubts]
-            bad[doubts] |= ~(self._sound(doubted, decoder, check_crcs=True) & doubted.is_whole)
+            sound = self._sound(doubted, self._bare_decoder, check_crcs=True)
+            bad[doubts] |= ~(sound & doubted.is_whole)
         while True:
             believed = int(np.argmax(bad)) if bad.any() else len(batches)
             is_bad = believed < len(batches)
@@ -197,7 +198,7 @@ class Walk:
                 yield asked
             if not is_bad:
                 return False
-            yield self._gap(self._unsound(batches, believed, decoder))
+            yield self._gap(self._unsound(batches, believed, self._bare_decoder))
             if self.position != int(batches.end[believed]):
                 return True
             batches, bad = batches[believed + 1 :], bad[believed + 1 :]

@@ -125,7 +125,7 @@ class EpochFile:
         try:
             file = LiveFile.at(self._path)
             if file != self._read or time.time_ns() - (file.modified_ns or 0) < STEP_NS:
-                epochs = epochs_in(as_bytes(file.read_now()), self._path)
+                epochs = epochs_in(file.read_now(), self._path)
                 self._read, self._epochs = file, tuple(epochs)
         except (FileNotFoundError, CorruptCheckpointError):
             self._read, self._epochs = None, ()

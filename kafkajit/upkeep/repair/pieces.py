@@ -59,7 +59,10 @@ def with_pieces(pieces: Iterable[Piece], others: Iterable[tuple[int, Written]]) 
     """The pieces with others, each in front of the first batch behind its offset."""
     waiting = deque(sorted(others, key=itemgetter(0)))
     for piece in pieces:
-        source, start, end = source_of(piece) if waiting else (Source(b""), 0, 0)
+        if not waiting:
+            yield piece
+            continue
+        source, start, end = source_of(piece)
         for batches in Walk(source, start=start, end=end, is_last=True).framed():
             highest = np.maximum.accumulate(batches.header["baseOffset"].astype(np.int64))
             while waiting and waiting[0][0] < highest[-1]:

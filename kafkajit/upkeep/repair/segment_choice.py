@@ -10,10 +10,8 @@ look at all batches from there on.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -112,15 +110,15 @@ class ChosenSegments:
     def insert(self, written: Iterable[tuple[int, Written]]) -> None:
         """Read the segments once more with batches written at offsets that no batch has."""
         before, changed = self.segments, self._first_changed
-        others = defaultdict[int, list[tuple[int, Written]]](list)
+        bases = [segment.base_offset for segment in before]
+        others: list[list[tuple[int, Written]]] = [[] for _ in before]
         for offset, piece in written:
-            place = bisect_right(before, offset, key=attrgetter("base_offset")) - 1
-            others[max(place, 0)].append((offset, piece))
-        changed = min([len(before) if changed is None else changed, *others])
+            others[max(bisect_right(bases, offset) - 1, 0)].append((offset, piece))
         self._begin_again()
-        for number, segment in enumerate(before):
-            plan = SegmentPlan(segment.base_offset, [*with_pieces(segment.pieces, others[number])])
-            self._read(plan, segment.log, is_changed=number >= changed)
+        for number, (segment, new) in enumerate(zip(before, others, strict=True)):
+            plan = SegmentPlan(segment.base_offset, [*with_pieces(segment.pieces, new)])
+            is_changed = bool(new) or (changed is not None and number >= changed)
+            self._read(plan, segment.log, is_changed=is_changed)
 
     def census(self, base_offset: int, log: Path) -> Census:
         """The census of a log, which is read once."""
@@ -217,7 +215,9 @@ class ChosenSegments:
                     pieces.append(extent)
                     continue
                 offsets = Range(int(places["first"][begin]), int(places["last"][begin]))
-                pieces += filter(None, [part_of(extent, offsets)])
+                part = part_of(extent, offsets)
+                if part is not None:
+                    pieces.append(part)
         return pieces
 
     def _read(self, plan: SegmentPlan, empty: Path | None, *, is_changed: bool = False) -> None:
