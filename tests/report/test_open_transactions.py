@@ -313,6 +313,8 @@ def test_the_newest_copy_of_a_coordinators_log_counts(tmp_path: Path, newest: st
         write_partition(tmp_path / name, {0: open_log()})
         states = [state(9, COMPLETE_COMMIT), state(9, ONGOING, OPEN_HERE)]
         coordinators(tmp_path / name, *states[: 1 + (name == newest)])
+        properties = "version=1\nnode.id=1\ncluster.id=c\n"  # coordinators of one cluster count
+        (tmp_path / name / "meta.properties").write_text(properties)
     document = take(
         ReportOptions((str(tmp_path / "a"), str(tmp_path / "b")), depth=HEADERS, now=NOW + HOUR)
     )
