@@ -12,11 +12,14 @@ from kafkajit.places.locations import find_segments
 from kafkajit.places.wanted import any_partition, of_topics
 from kafkajit.scan.options import ScanOptions
 from kafkajit.values.framing import RECORD_FRAMINGS
+from kafkajit.values.layout import Types
 from kafkajit.values.registry import SCHEMAS_TOPIC, is_internal, read_schemas
 from kafkajit.values.typed_records import AUTO_SCHEMAS, PartitionFolder, typed_columns
 
 
-def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
+def with_types(
+    options: ScanOptions, topic: str | None = None, types: Types = Types.SPARK
+) -> ScanOptions:
     """The options with the types that they ask for; `topic` is the only one that is read.
 
     Whoever plans a query decides them, so that all tasks read into the same columns.
@@ -50,7 +53,7 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
         messages=messages,
         framing=RECORD_FRAMINGS[options.framing],
         mode=options.mode,
-        for_spark=True,
+        types=types,
     )
     return replace(options, typed=typed)
 

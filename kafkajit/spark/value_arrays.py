@@ -12,6 +12,7 @@ from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.schema import VARIANT_TYPE
 from kafkajit.spark.arrays import BINARY, TEXT, check_type
 from kafkajit.values.framing import APICURIO8, AUTO, CONFLUENT, SchemaKey, places, split_frames
+from kafkajit.values.layout import Types
 from kafkajit.values.own_schemas import OwnSchemasDecoder
 from kafkajit.values.schema_files import SUFFIXES, is_schema_text, schemas_at
 from kafkajit.values.variant import variants
@@ -81,7 +82,7 @@ def _decoder(schema: str) -> OwnSchemasDecoder:
 
 @lru_cache(_KEPT)
 def _of_text(text: str) -> OwnSchemasDecoder:
-    return OwnSchemasDecoder(text, None, variants, for_spark=True)
+    return OwnSchemasDecoder(text, None, variants, types=Types.SPARK)
 
 
 @lru_cache(_KEPT_FILES)
@@ -94,8 +95,8 @@ def _of_path(location: str, task: int | None) -> OwnSchemasDecoder:  # noqa: ARG
             advice=_ADVICE,
         ) from None
     if location.endswith(SUFFIXES):
-        return OwnSchemasDecoder(schemas[0], None, variants, for_spark=True)
-    return OwnSchemasDecoder(None, schemas, variants, for_spark=True)
+        return OwnSchemasDecoder(schemas[0], None, variants, types=Types.SPARK)
+    return OwnSchemasDecoder(None, schemas, variants, types=Types.SPARK)
 
 
 def _task() -> int | None:

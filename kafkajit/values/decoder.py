@@ -33,7 +33,7 @@ from kafkajit.values.json.reading import bodies_of
 from kafkajit.values.json.selection import selected
 from kafkajit.values.json.types import Column, column_of
 from kafkajit.values.json.value_reader import JsonValueReader
-from kafkajit.values.layout import RECURSION
+from kafkajit.values.layout import RECURSION, Types
 from kafkajit.values.program_reader import BLOCK_VALUES, ProgramReader
 from kafkajit.values.protobuf.schema import Message
 from kafkajit.values.schema import AVRO, JSON, Schema
@@ -76,12 +76,12 @@ class ValueDecoder:
         type_: str | None = None,
         message: str | None = None,
         recursion: int = RECURSION,
-        for_spark: bool = False,
+        types: Types = Types.OWN,
     ) -> None:
         self._schema = schema
         self._message = message
         self._schemas = None if schemas is None else Schemas.of(schemas)
-        self._for_spark = for_spark
+        self._types = types
         # Without schemas, values may be bare although a framing is not named.
         self._guesses = framing == AUTO and schemas is None
         self._framing = None if self._guesses else framing
@@ -139,9 +139,7 @@ class ValueDecoder:
                 raise ValueError(f"JSON has no messages, such as {self._message!r}")
             column = schema
             if isinstance(schema, JsonSchema):
-                column = json_column(
-                    schema, self._columns, self._recursion, for_spark=self._for_spark
-                )
+                column = json_column(schema, self._columns, self._recursion, types=self._types)
             self._reader = JsonValueReader(column, stops=self._stops)
             return
         format_ = FORMATS[type_]
@@ -151,7 +149,7 @@ class ValueDecoder:
             self._columns,
             stops=self._stops,
             recursion=self._recursion,
-            for_spark=self._for_spark,
+            types=self._types,
         )
 
     @property

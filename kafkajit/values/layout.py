@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -28,6 +29,14 @@ MAX_NODES = 4 * MAX_CELLS  # a struct or a column of NULL has no cell
 
 TEXT = pa.string()
 DURATION = pa.struct([(name, pa.int64()) for name in ("months", "days", "milliseconds")])
+
+
+class Types(Enum):
+    """The types of columns where Arrow, files and Spark differ."""
+
+    OWN = "own"  # Arrow's that fits best
+    FILES = "files"  # those that Spark reads, too, but for timestamps, which keep their unit
+    SPARK = "spark"
 
 
 class Cell(NamedTuple):

@@ -17,6 +17,7 @@ from kafkajit.errors import InvalidSchemaError
 from kafkajit.values.decoder import ValueDecoder
 from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import AUTO, Frames, SchemaKey, places, split_frames
+from kafkajit.values.layout import Types
 from kafkajit.values.protobuf.messages import message_to_read
 from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schemas import Schemas, SchemaSource
@@ -48,12 +49,12 @@ class OwnSchemasDecoder:
         *,
         type_: str | None = None,
         message: str | None = None,
-        for_spark: bool = False,
+        types: Types = Types.OWN,
     ) -> None:
         self._schemas = None if schemas is None else Schemas.of(schemas)
         self._type = type_
         self._render = render
-        self._for_spark = for_spark
+        self._types = types
         self._decoders: dict[Schema, ValueDecoder | None] = {}
         self._messages: dict[tuple[Schema, str], ValueDecoder] = {}
         self._only = None if schema is None else self._decoder(schema, message)
@@ -67,7 +68,7 @@ class OwnSchemasDecoder:
             stops=False,
             type_=self._type,
             message=message,
-            for_spark=self._for_spark,
+            types=self._types,
         )
 
     def decode(self, values: pa.Array) -> Decoded:

@@ -14,6 +14,7 @@ from kafkajit.values.block import FAILED, FULL, ROOM, Block
 from kafkajit.values.columns import Columns
 from kafkajit.values.formats import Format
 from kafkajit.values.framing import Frames
+from kafkajit.values.layout import Types
 from kafkajit.values.programs import Programs
 from kafkajit.values.status import MISMATCH, NULL, TOO_DEEP, TOO_LARGE, WORDS, Faults
 
@@ -32,12 +33,12 @@ class ProgramReader:
         *,
         stops: bool,
         recursion: int,
-        for_spark: bool,
+        types: Types,
     ) -> None:
         self.target = target
         self._stops = stops
         self._read_values = format_.read_values
-        self._layout, self._root = format_.layout(target, columns, recursion, for_spark=for_spark)
+        self._layout, self._root = format_.layout(target, columns, recursion, types=types)
         self._compiler = format_.compiler(self._layout, self._root)
         self._programs: Programs | None = None
         self._block: Block | None = None

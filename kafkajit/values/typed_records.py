@@ -23,7 +23,7 @@ from kafkajit.values.first_records import first_records_in
 from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import AUTO, HEADERS
 from kafkajit.values.header_framing import framed_by_headers
-from kafkajit.values.layout import RECURSION
+from kafkajit.values.layout import RECURSION, Types
 from kafkajit.values.registry import SCHEMAS_TOPIC, segments_in
 from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schema_files import named_schema
@@ -70,7 +70,7 @@ class TypedColumns:
     mode: str = FAILFAST
     framing: int = AUTO
     recursion: int = RECURSION
-    for_spark: bool = False
+    types: Types = Types.OWN
 
     def schema(self, plain: pa.Schema) -> pa.Schema:
         """All columns of records with these types."""
@@ -124,7 +124,7 @@ class TypedColumns:
             stops=self.mode == FAILFAST,
             message=(self.messages or {}).get(part),
             recursion=self.recursion,
-            for_spark=self.for_spark,
+            types=self.types,
         )
 
     def raw_schema(self, asked: pa.Schema) -> pa.Schema:

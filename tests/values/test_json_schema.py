@@ -10,6 +10,7 @@ import pytest
 from kafkajit import InvalidSchemaError
 from kafkajit.values.json.json_schema import json_column, parse_json_schema
 from kafkajit.values.json.types import JSON_TEXT, MILLIS, MOMENT, Column
+from kafkajit.values.layout import Types
 
 INTEGER = {"type": "integer"}
 STRING = {"type": "string"}
@@ -118,7 +119,7 @@ def test_kafka_connect_decides_a_type(
     schema: Any, type_: pa.DataType, in_spark: pa.DataType
 ) -> None:
     assert type_of(schema) == type_
-    assert type_of(schema, for_spark=True) == in_spark
+    assert type_of(schema, types=Types.SPARK) == in_spark
 
 
 @pytest.mark.parametrize("keyword", ["$defs", "definitions"])

@@ -15,6 +15,7 @@ from avro_schemas import AT_ONCE, COUNT, DEEP, VALUES, Author, encoded, named_ty
 
 import kafkajit
 from kafkajit.values.json_text import json_text
+from kafkajit.values.layout import Types
 from kafkajit.values.variant import variants
 
 
@@ -165,7 +166,7 @@ def test_a_variant_has_what_columns_have(first: int) -> None:
         named = named_types(schema)
         content = encoded(schema, *(author.value(schema, named) for _ in range(VALUES)))
         content = [b"\0\0\0\0\1" + value for value in content]
-        columns = OwnSchemasDecoder(None, {1: schema}, lambda array: array, for_spark=True)
+        columns = OwnSchemasDecoder(None, {1: schema}, lambda array: array, types=Types.SPARK)
         array = columns.decode(pa.array(content)).values
         array = pa.concat_arrays([array, pa.nulls(1, array.type)])
         for part in (array, array[3:9], array[:0]):

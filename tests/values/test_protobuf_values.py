@@ -18,6 +18,7 @@ from protobuf_messages import PROTO, as_python, everything, in_order, python_mod
 
 import kafkajit
 from kafkajit import InvalidSchemaError, RecordDeserializationError
+from kafkajit.values.layout import Types
 from kafkajit.values.schema import Schema
 
 DEPTH = 8
@@ -363,7 +364,7 @@ def test_spark_has_no_unsigned_numbers() -> None:
     from kafkajit.values.framing import BARE
 
     schema = 'syntax = "proto3"; message M { uint32 a = 1; uint64 b = 2; fixed32 c = 3; }'
-    decoder = ValueDecoder(schema, None, BARE, None, stops=True, for_spark=True)
+    decoder = ValueDecoder(schema, None, BARE, None, stops=True, types=Types.SPARK)
     value = b"\x08\xff\xff\xff\xff\x0f" + b"\x10" + b"\xff" * 9 + b"\x01" + b"\x1d" + b"\xff" * 4
     rows = decoder.decode(pa.array([value])).values.to_pylist()
     assert rows == [{"a": 2**32 - 1, "b": 2**64 - 1, "c": 2**32 - 1}]

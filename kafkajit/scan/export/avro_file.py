@@ -157,6 +157,7 @@ def _checked(name: str) -> str:
     return name
 
 
+_UNITS = {"ms": "millis", "us": "micros", "ns": "nanos"}
 _PLAIN: list[tuple[Callable[[pa.DataType], bool], Any]] = [
     (pa.types.is_boolean, "boolean"),
     (pa.types.is_int64, "long"),
@@ -183,9 +184,9 @@ def _type(type_: pa.DataType, name: str) -> Any:
         return {"type": "array", "items": ["null", _type(type_.value_type, name)]}
     if pa.types.is_map(type_):
         return {"type": "map", "values": ["null", _type(type_.item_type, name)]}
-    if pa.types.is_timestamp(type_) and type_.unit in ("ms", "us"):
+    if pa.types.is_timestamp(type_) and type_.unit in _UNITS:
         local = "" if type_.tz else "local-"
-        unit = {"ms": "millis", "us": "micros"}[type_.unit]
+        unit = _UNITS[type_.unit]
         return {"type": "long", "logicalType": f"{local}timestamp-{unit}"}
     if pa.types.is_decimal(type_):
         return {

@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from kafkajit.format.compressor import TextCompressor, text_compressor
-from kafkajit.scan.export.avro_file import AvroFile
+from kafkajit.scan.export.avro_file import AvroFile, avro_schema
 from kafkajit.scan.export.long_rows import csv_line, is_long, json_line, slices
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.export.text_rows import as_text, json_lines
@@ -61,6 +61,33 @@ def file_writer(
     if options.format == "avro":
         return AvroFile(sink, schema, options.codec, options.level, metadata)
     return _Text(sink, schema, options)
+
+
+def check_types(schema: pa.Schema, format_: str) -> None:
+    """Raise an error for columns that files of a format cannot have, before one is written.
+
+    >>> check_types(pa.schema([("value", pa.struct([]))]), "parquet")
+    Traceback (most recent call last):
+    ValueError: Parquet has no structs without fields, as value is: export to Arrow or JSON lines, \
+or choose other columns
+    """
+    if format_ == "avro":
+        avro_schema(schema)
+    if format_ == "parquet":
+        for field in schema:
+            _check_fields(field, field.name)
+
+
+def _check_fields(field: pa.Field, path: str) -> None:
+    kind = field.type
+    if pa.types.is_struct(kind) and not kind.num_fields:
+        raise ValueError(
+            f"Parquet has no structs without fields, as {path} is: export to Arrow or JSON lines, "
+            "or choose other columns"
+        )
+    for at in range(kind.num_fields):
+        inner = kind.field(at)
+        _check_fields(inner, f"{path}.{inner.name}")
 
 
 class _ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]

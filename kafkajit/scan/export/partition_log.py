@@ -12,12 +12,14 @@ import pyarrow as pa
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
 from kafkajit.places.wanted import any_partition
+from kafkajit.scan.export.formats import check_types
 from kafkajit.scan.export.journal import FileNames
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.partitions import find_partitions
 from kafkajit.scan.typed_table import with_types
 from kafkajit.schema import with_corruption
+from kafkajit.values.layout import Types
 from kafkajit.values.registry import is_internal
 from kafkajit.values.typed_records import ERRORS
 from kafkajit.walk.damage import PERMISSIVE
@@ -98,8 +100,8 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
     options.name_left_out(sorted(beside))
     typed: dict[str, ExportOptions] = {}
     for topic in sorted({topic for topic, _ in found}):
-        typed[topic] = replace(options, scan=with_types(options.scan, topic))
-        typed[topic].schema()  # raises for unknown columns, before anything is written
+        typed[topic] = replace(options, scan=with_types(options.scan, topic, Types.FILES))
+        check_types(typed[topic].schema(), options.format)
     return [
         PartitionLog(topic, number, found[topic, number], typed[topic])
         for topic, number in sorted(found)
@@ -113,10 +115,10 @@ def _is_beside(topic: str, options: ExportOptions) -> bool:
 
 
 def errors_in(schema: pa.Schema, scan: ScanOptions) -> list[str]:
-    """The columns that report malformed keys and values, of those that are read."""
+    """The columns that report malformed keys and values, if either is exported."""
     if scan.typed is None or scan.mode != PERMISSIVE:
         return []
-    found = [name for name, part in ERRORS.items() if part in schema.names]
+    found = [name for name, part in ERRORS.items() if {name, part} & set(schema.names)]
     return [name for name in found if name in scan.typed.names]
 
 

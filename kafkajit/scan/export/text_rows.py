@@ -77,19 +77,35 @@ def _textual(array: pa.Array, encoding: str, table: pa.Table, name: str) -> pa.A
             return array.cast(pa.string())
         except pa.ArrowInvalid:
             raise _not_text(table, name) from None
+    if pa.types.is_map(kind):
+        entries = _textual(_entries(array), encoding, table, name)
+        items = entries.values
+        return pa.MapArray.from_arrays(_offsets(entries), items.field(0), items.field(1))
     if pa.types.is_list(kind):
         items = _textual(array.flatten(), encoding, table, name)
-        counts = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
-        ends = pc.cumulative_sum(counts).cast(pa.int32())
-        # A list that is NULL has NULL as its offset: pyarrow before 26 takes no mask here.
-        starts = pc.if_else(array.is_null(), None, pc.subtract(ends, counts.cast(pa.int32())))
-        offsets = pa.concat_arrays([starts, ends[-1:] if len(ends) else pa.array([0], pa.int32())])
-        return pa.ListArray.from_arrays(offsets, items)
+        return pa.ListArray.from_arrays(_offsets(array), items)
     if pa.types.is_struct(kind) and kind.num_fields:
         parts = [_textual(part, encoding, table, name) for part in array.flatten()]
         inside = [_name(field.name, field.type, encoding) for field in kind]
         return pa.StructArray.from_arrays(parts, inside, mask=array.is_null())
     return array
+
+
+def _offsets(lists: pa.Array) -> pa.Array:
+    """The beginning of each list in the flattened ones, and the end of the last."""
+    counts = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
+    ends = pc.cumulative_sum(counts).cast(pa.int32())
+    # A list that is NULL has NULL as its offset: pyarrow before 26 takes no mask here.
+    starts = pc.if_else(lists.is_null(), None, pc.subtract(ends, counts.cast(pa.int32())))
+    return pa.concat_arrays([starts, ends[-1:] if len(ends) else pa.array([0], pa.int32())])
+
+
+def _entries(maps: pa.Array) -> pa.Array:
+    """Maps as lists of their entries."""
+    entries = pa.StructArray.from_arrays([maps.keys, maps.items], ["key", "value"])
+    bounds = maps.buffers()[:2]
+    kind = pa.list_(entries.type)
+    return pa.Array.from_buffers(kind, len(maps), bounds, offset=maps.offset, children=[entries])
 
 
 def _not_text(table: pa.Table, name: str) -> RecordSerializationError:
@@ -115,6 +131,8 @@ def _is_text(array: pa.Array) -> bool:
             array.cast(pa.string())
         except pa.ArrowInvalid:
             return False
+    if pa.types.is_map(kind):
+        return _is_text(_entries(array))
     if pa.types.is_list(kind):
         return _is_text(array.flatten())
     if pa.types.is_struct(kind):

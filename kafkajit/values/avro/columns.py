@@ -42,6 +42,7 @@ from kafkajit.values.layout import (
     TEXT,
     Layout,
     Node,
+    Types,
     Wanted,
     check_wanted,
     struct_node,
@@ -72,14 +73,14 @@ def column_layout(
     columns: Iterable[str] | None = None,
     recursion: int = RECURSION,
     *,
-    for_spark: bool = False,
+    types: Types = Types.OWN,
 ) -> tuple[Layout, Node]:
     """The layout of a reader's schema, and its root; `columns` names the fields that are wanted.
 
     Spark has microseconds only, decimals of at most 38 digits, and no times of day in Arrow: longer
     decimals are text there, and times are the numbers that Avro has for them.
     """
-    builder = _Builder(recursion, for_spark)
+    builder = _Builder(recursion, types)
     try:
         root = builder.nullable(reader, 0, wanted_fields(columns), ())
     except RecursionError:
@@ -106,10 +107,10 @@ def leaf_type(type_: AvroType) -> pa.DataType:
 
 
 class _Builder:
-    def __init__(self, recursion: int, for_spark: bool) -> None:
+    def __init__(self, recursion: int, types: Types) -> None:
         self.layout = Layout()
         self._recursion = recursion
-        self._for_spark = for_spark
+        self._types = types
 
     def nullable(
         self, type_: AvroType, space: int, wanted: Wanted, around: tuple[Named, ...]
@@ -210,7 +211,7 @@ class _Builder:
         arrow = leaf_type(type_)
         logical = type_.logical.name if type_.logical else ""
         if logical == "decimal":
-            is_text = self._for_spark and arrow.precision > 38
+            is_text = self._types is not Types.OWN and arrow.precision > 38
             form = "long decimal" if is_text else "number"
             width = arrow.bit_width // 8
             return self._cell(TEXT if is_text else arrow, form, type_, space, width)
@@ -218,10 +219,10 @@ class _Builder:
             return self._cell(arrow, "bool", type_, space, BYTE)
         if type_.kind in _NUMBERS:
             number, width = _NUMBERS[type_.kind]
-            if self._for_spark and pa.types.is_timestamp(arrow):
+            if self._types is Types.SPARK and pa.types.is_timestamp(arrow):
                 form = {"ms": "millis", "us": "number", "ns": "nanos"}[arrow.unit]
                 return self._cell(pa.timestamp("us", tz=arrow.tz), form, type_, space, width)
-            if self._for_spark and pa.types.is_time(arrow):
+            if self._types is not Types.OWN and pa.types.is_time(arrow):
                 arrow = number
             return self._cell(arrow, "number", type_, space, width)
         form = logical if isinstance(type_, Fixed) and logical in ("uuid", "duration") else "bytes"

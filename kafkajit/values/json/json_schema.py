@@ -44,7 +44,7 @@ from kafkajit.values.json.types import (
     map_of,
     struct_of,
 )
-from kafkajit.values.layout import MAX_CELLS, TEXT, wanted_fields
+from kafkajit.values.layout import MAX_CELLS, TEXT, Types, wanted_fields
 
 RECURSION = 4  # how often a type may contain itself, unless a caller says more
 _MOST_LEVELS = 64  # deeper parts become JSON text
@@ -76,9 +76,9 @@ class JsonSchema:
         self.documents = documents
 
     def column(
-        self, columns: Iterable[str] | None, recursion: int, *, for_spark: bool = False
+        self, columns: Iterable[str] | None, recursion: int, *, types: Types = Types.OWN
     ) -> Column:
-        builder = _Builder(self.documents, recursion, for_spark)
+        builder = _Builder(self.documents, recursion, types)
         try:
             return builder.root(wanted_fields(columns))
         except RecursionError:
@@ -104,7 +104,7 @@ def json_column(
     columns: Iterable[str] | None = None,
     recursion: int = RECURSION,
     *,
-    for_spark: bool = False,
+    types: Types = Types.OWN,
 ) -> Column:
     """The column of a schema; `columns` names the fields that are wanted, such as "customer.id".
 
@@ -112,17 +112,17 @@ def json_column(
     """
     if not isinstance(recursion, int) or recursion < 1:
         raise ValueError(f"recursion must be a number from 1 on, not {recursion!r}")
-    return schema.column(columns, recursion, for_spark=for_spark)
+    return schema.column(columns, recursion, types=types)
 
 
 Around = tuple[frozenset[tuple[str, str]], ...]
 
 
 class _Builder:
-    def __init__(self, documents: Documents, recursion: int, for_spark: bool) -> None:
+    def __init__(self, documents: Documents, recursion: int, types: Types) -> None:
         self._documents = documents
         self._recursion = recursion
-        self._for_spark = for_spark
+        self._types = types
         self._count = 0
 
     def root(self, wanted: dict[str, Any] | None) -> Column:
@@ -318,9 +318,9 @@ class _Builder:
         if logical == "Date":
             return Column(INTEGER, pa.date32())
         if logical == "Time":
-            return Column(INTEGER, pa.int32() if self._for_spark else pa.time32("ms"))
+            return Column(INTEGER, pa.time32("ms") if self._types is Types.OWN else pa.int32())
         if logical == "Timestamp":
-            if self._for_spark:
+            if self._types is Types.SPARK:
                 return Column(INTEGER, MOMENT, is_millis=True)
             return Column(INTEGER, MILLIS)
         return Column(INTEGER, _INTEGERS.get(connect, pa.int64()))

@@ -34,6 +34,7 @@ from kafkajit.values.layout import (
     TEXT,
     Layout,
     Node,
+    Types,
     Wanted,
     check_wanted,
     struct_node,
@@ -75,13 +76,13 @@ def column_layout(
     columns: Iterable[str] | None = None,
     recursion: int = RECURSION,
     *,
-    for_spark: bool = False,
+    types: Types = Types.OWN,
 ) -> tuple[Layout, Node]:
     """The layout of a reader's message, and its root; `columns` names the fields that are wanted.
 
     Spark has no unsigned numbers: those of 32 bits are long there, those of 64 bits decimals.
     """
-    builder = _Builder(recursion, for_spark)
+    builder = _Builder(recursion, types)
     try:
         root = builder.message(reader, 0, wanted_fields(columns), ())
     except RecursionError:
@@ -96,10 +97,10 @@ def is_wrapper(message: Message) -> bool:
 
 
 class _Builder:
-    def __init__(self, recursion: int, for_spark: bool) -> None:
+    def __init__(self, recursion: int, types: Types) -> None:
         self.layout = Layout()
         self._recursion = recursion
-        self._for_spark = for_spark
+        self._types = types
 
     def message(
         self, message: Message, space: int, wanted: Wanted, around: tuple[Message, ...]
@@ -165,9 +166,9 @@ class _Builder:
                 return self._cell(pa.binary(), LONG, field, space, finish, TEXT)
             return self._cell(_MOMENTS[of.name], LONG, field, space)
         type_, width = _SCALARS[field.type]
-        if self._for_spark and type_ == pa.uint32():
+        if self._types is not Types.OWN and type_ == pa.uint32():
             return self._cell(pa.int64(), LONG, field, space)
-        if self._for_spark and type_ == pa.uint64():
+        if self._types is not Types.OWN and type_ == pa.uint64():
             finish = partial(pc.cast, target_type=_UINT64_IN_SPARK)
             return self._cell(type_, width, field, space, finish, _UINT64_IN_SPARK)
         return self._cell(type_, width, field, space)
