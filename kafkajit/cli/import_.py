@@ -135,8 +135,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Report the partitions, and with --apply write them."""
+    from kafkajit.errors import did_you_mean
+    from kafkajit.log.config import TOPIC_CONFIGS
     from kafkajit.produce.importer import import_files
 
+    for name, _ in options.config:
+        if name.lower() not in TOPIC_CONFIGS:
+            hint = did_you_mean(name.lower(), TOPIC_CONFIGS)
+            raise ValueError(f"topics have no config {name!r}{f': {hint}' if hint else ''}")
     plan = import_files(
         options.files,
         options.dir,

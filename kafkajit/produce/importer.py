@@ -23,7 +23,7 @@ from kafkajit.produce.checks import check_columns, check_folder
 from kafkajit.produce.commit import check_new, commit
 from kafkajit.produce.imported import ImportedPartition, LeftOut
 from kafkajit.produce.inputs.input_columns import OF_BATCHES, InputColumns
-from kafkajit.produce.inputs.input_files import InputFile, input_files, repeated
+from kafkajit.produce.inputs.input_files import FORMATS, InputFile, input_files, repeated
 from kafkajit.produce.inputs.readers import names_in, rows_in
 from kafkajit.produce.inputs.rows import in_file
 from kafkajit.produce.inputs.series import Series, series_of
@@ -34,6 +34,8 @@ from kafkajit.produce.router import Router, TopicPartition
 from kafkajit.produce.task_output import StagedSegment, TaskOutput, check_growing
 from kafkajit.system.acting import reading_for
 
+# Options of the writer that the arguments and the files decide.
+_DECIDED = ("path", "keepoffsets", "transactions", "partitionoverwritemode")
 _FOLLOWED = ("offset", *OF_TRANSACTIONS)
 
 
@@ -127,6 +129,10 @@ class ImportPlan:
                 except ValueError as error:
                     raise ValueError(f"{file.path}: {error}") from None
                 yield found.batch
+        if file.has_changed:
+            raise ValueError(
+                f"{file.path} has changed since it was listed: import it again once it is complete"
+            )
 
 
 class _Counts:
@@ -260,7 +266,14 @@ def import_files(
     >>> print(*plan.apply())
     orders-0: 1 record, offset 0
     """
+    for name in options:
+        if name.lower().replace("_", "").replace(".", "") in _DECIDED:
+            raise ValueError(f"import_files has no option {name!r}")
+    if format not in (None, *FORMATS):
+        raise ValueError(f"unknown format {format!r}; there are: {', '.join(FORMATS)}")
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    if not given:
+        raise ValueError("there are no files to import: name some")
     found = [input_files(os.fspath(place), format) for place in given]
     inputs = [file for some in found for file in some.files]
     for paths in repeated(inputs):

@@ -6,7 +6,7 @@ Consumers that read committed data stop at the first open transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -82,3 +82,15 @@ def _changes(producers: pa.Array, ends: pa.Array) -> pa.Array:
         pc.invert(pc.or_(is_end[1:], is_end[:-1])),
     )
     return pa.concat_arrays([pa.array([True]), pc.invert(same)])
+
+
+def without_producers(columns: Mapping[str, pa.Array]) -> Iterator[tuple[str, pa.Array]]:
+    """The columns that put rows into transactions, and whether the producer of each is missing."""
+    producers = columns.get("producerId", pa.scalar(-1, pa.int64()))
+    is_unknown = pc.less(pc.fill_null(producers, -1), 0)
+    if "isTransactional" in columns:
+        is_lost = pc.and_(columns["isTransactional"], is_unknown)
+        yield "isTransactional", pc.fill_null(is_lost, False)
+    if "controlType" in columns:
+        is_end = pc.is_in(columns["controlType"], pa.array(END_TRANSACTION))
+        yield "controlType", pc.and_(is_end, is_unknown)

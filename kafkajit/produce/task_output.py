@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafkajit.append.rolled_segments import RolledSegments
 from kafkajit.change.files import say_where
@@ -26,8 +27,10 @@ from kafkajit.encode.rows import numbers_of
 from kafkajit.encode.writer import Encoder
 from kafkajit.errors import InvalidOffsetError, KafkaJitError, RecordTooLargeError
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.produce.open_transactions import without_producers
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router, TopicPartition
+from kafkajit.produce.unmarked import PLAIN
 from kafkajit.records.batches import Batches, frame
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.storage.source import Int64s, as_bytes
@@ -172,6 +175,15 @@ class TaskOutput:
             return records.select([name for name in _NEW if name in names])
         if records.column("offset").null_count:
             raise ValueError("with keepOffsets every row needs an offset, and some are null")
+        for name, is_lost in without_producers(dict(zip(names, records.columns, strict=True))):
+            becomes_plain = self._options.transactions == PLAIN and name == "isTransactional"
+            if not becomes_plain and pc.any(is_lost).as_py():
+                row = pc.index(is_lost, True).as_py()
+                raise ValueError(
+                    f"the row of offset {records['offset'][row]} has {name} and no producerId, so "
+                    "that others' markers would end its transaction: keep producerId and "
+                    "producerEpoch, or drop isTransactional and the rows with a controlType"
+                )
         if "partitionLeaderEpoch" in names and self._options.leader_epoch is None:
             self._leader_epoch = None
         return records.select([name for name in _KEPT if name in names])

@@ -87,7 +87,9 @@ class ValueDecoder:
         self._framing = None if self._guesses else framing
         if not isinstance(recursion, int) or recursion < 1:
             raise ValueError(f"recursion must be a number from 1 on, not {recursion!r}")
-        self._columns = None if columns is None else list(columns)
+        self._columns = columns
+        if columns is not None and not isinstance(columns, dict):
+            self._columns = list(columns)
         if not all(isinstance(name, str) for name in self._columns or ()):
             raise TypeError("columns must be the names of fields")
         self._stops = stops

@@ -106,14 +106,14 @@ class Layout:
 Wanted = dict[str, Any] | None
 
 
-def wanted_fields(paths: Iterable[str] | None) -> Wanted:
-    """The fields that paths such as "customer.id" name.
+def wanted_fields(paths: Iterable[str] | Wanted) -> Wanted:
+    """The fields that paths such as "customer.id" name, or that are given by their names.
 
     >>> wanted_fields(["id", "customer.id", "customer.name"])
     {'id': None, 'customer': {'id': None, 'name': None}}
     """
-    if paths is None:
-        return None
+    if paths is None or isinstance(paths, dict):
+        return paths
     wanted: dict[str, Any] = {}
     for path in paths:
         *parents, name = path.split(".")

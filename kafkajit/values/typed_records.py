@@ -23,7 +23,7 @@ from kafkajit.values.first_records import first_records_in
 from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import AUTO, HEADERS
 from kafkajit.values.header_framing import framed_by_headers
-from kafkajit.values.layout import RECURSION, Types
+from kafkajit.values.layout import RECURSION, Types, Wanted
 from kafkajit.values.registry import SCHEMAS_TOPIC, segments_in
 from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schema_files import named_schema
@@ -115,7 +115,7 @@ class TypedColumns:
             return pa.field(name, self._decoder(name, columns).type)
         return pa.field(name, _BINARY if name in RAW else pa.string())
 
-    def _decoder(self, part: str, columns: Iterable[str] | None) -> ValueDecoder:
+    def _decoder(self, part: str, columns: Iterable[str] | Wanted) -> ValueDecoder:
         return ValueDecoder(
             self.readers[part],
             self.schemas,
@@ -155,7 +155,7 @@ class TypedColumns:
     def rows(self, batches: Iterable[pa.RecordBatch], asked: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Rows of the columns that are asked for, from those of `raw_schema`."""
         decoders = {
-            part: self._decoder(part, _paths_of(asked.field(part).type))
+            part: self._decoder(part, _fields_of(asked.field(part).type))
             if part in asked.names
             else self._decoder(part, [])
             for part in self._used(asked)
@@ -290,16 +290,10 @@ def _error(batch: pa.RecordBatch, part: str, decoded: Decoded) -> RecordDeserial
     )
 
 
-def _paths_of(type_: pa.DataType) -> list[str] | None:
-    """The fields of a type as paths; None if it has none."""
+def _fields_of(type_: pa.DataType) -> Wanted:
+    """The fields of a type by their names, which may have dots; None if it has none."""
     fields = _inner_fields(type_)
-    if fields is None:
-        return None
-    paths = []
-    for field in fields:
-        inside = _paths_of(field.type)
-        paths += [field.name] if not inside else [f"{field.name}.{path}" for path in inside]
-    return paths
+    return None if fields is None else {it.name: _fields_of(it.type) or None for it in fields}
 
 
 def _inner_fields(type_: pa.DataType) -> list[pa.Field] | None:

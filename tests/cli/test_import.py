@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,15 @@ def test_an_error_is_one_line_with_file_and_line(
         f"kafkajit import: {tmp_path / 'a.jsonl'}, line 2: expected a value, found }}, byte 9\n"
     )
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("config", ["path=/x", "topic=x", "partitions=7", "batch.size=9", "s"])
+def test_a_config_is_one_of_kafkas_topics(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.csv").write_text("key,value\na,1\n")
+    words = ["import", "--apply", "--topic", "t", "--partitions", "1", "--config", config]
+    with pytest.raises(SystemExit) if "=" not in config else nullcontext():
+        assert main([*words, str(tmp_path / "rows.csv"), str(tmp_path / "logs")]) == 1
+        assert f"topics have no config '{config.partition('=')[0]}'" in capsys.readouterr().err
+    assert not (tmp_path / "logs").exists()

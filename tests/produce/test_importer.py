@@ -264,3 +264,16 @@ def test_what_checkpoints_have_of_an_earlier_log_is_removed(kept: bool, tmp_path
     offsets = kafkajit.dataset(logs / "t-0", columns=["offset"]).to_table()["offset"]
     assert offsets.to_pylist() == [0, 1]
     assert checkpoint.read_text() == "0\n1\nother 0 7\n"
+
+
+@pytest.mark.parametrize("name", ["path", "keepOffsets", "transactions", "partitionOverwriteMode"])
+def test_options_that_the_arguments_decide_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"import_files has no option '{name}'"):
+        kafkajit.import_files(foreign(tmp_path, "csv"), tmp_path, **{name: str(tmp_path / "x")})
+
+
+def test_wrong_arguments_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there are no files to import"):
+        kafkajit.import_files([], tmp_path)
+    with pytest.raises(ValueError, match="unknown format 'CSV'; there are: parquet, arrow, csv"):
+        kafkajit.import_files(foreign(tmp_path, "csv"), tmp_path, format="CSV")

@@ -150,6 +150,39 @@ def test_links_do_not_repeat_files(tmp_path: Path) -> None:
         kafkajit.import_files([tmp_path / "in", tmp_path / "in" / "a.jsonl"], tmp_path / "logs")
 
 
+def test_a_link_that_gives_files_another_place_is_named(tmp_path: Path) -> None:
+    """It is not read, as its records would come twice; and not passed over in silence."""
+    folder_with(tmp_path, ["topic=x/partition=0/a.jsonl"])
+    (tmp_path / "topic=y").symlink_to("topic=x")
+    (tmp_path / "latest").symlink_to("topic=x")
+    (tmp_path / "topic=z").mkdir()
+    (tmp_path / "topic=z" / "b.jsonl").symlink_to("../topic=x/partition=0/a.jsonl")
+    (tmp_path / "topic=x" / "c.jsonl").symlink_to("partition=0/a.jsonl")
+    assert found(tmp_path) == (["a.jsonl"], ["topic=y", "b.jsonl"])
+
+
+def test_a_path_with_two_topics_is_refused(tmp_path: Path) -> None:
+    folder_with(tmp_path, ["topic=x/topic=y/a.jsonl"])
+    with pytest.raises(ValueError, match=r"a\.jsonl is in the folders topic=x and topic=y"):
+        found(tmp_path)
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+@pytest.mark.parametrize("change", ["written", "replaced"])
+def test_a_file_that_changes_is_an_error(change: str, is_planned: bool, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"value":"a"}\n')
+    plan = kafkajit.import_files(file, tmp_path / "logs", topic="t", partitions=1)
+    if is_planned:
+        assert [part.records for part in plan.partitions] == [1]
+    if change == "replaced":
+        file.rename(tmp_path / "b.jsonl")
+    file.write_text('{"value":"a"}\n{"value":"b"}\n')
+    with pytest.raises(ValueError, match=r"a\.jsonl has changed since it was listed"):
+        plan.apply()
+    assert not (tmp_path / "logs" / "t-0").exists()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names there are UTF-8")
 def test_a_name_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     folder_with(tmp_path, ["a.jsonl"])

@@ -190,3 +190,19 @@ def test_a_task_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert len(files_of(tmp_path)) > 6
     writer.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert files_of(tmp_path) == {}
+
+
+@pytest.mark.parametrize("transactions", ["error", "open", "plain"])
+def test_transactions_need_their_producers(transactions: str, tmp_path: Path) -> None:
+    options = {"keepOffsets": "true", "transactions": transactions, "topic": "t"}
+    parts = {"partition": [0, 0], "offset": [4, 5], "value": [b"v", b"w"]}
+    bad = rows(**parts).append_column("isTransactional", pa.array([False, True]))
+    if transactions == "plain":
+        assert staged(tmp_path / "plain", bad, **options)
+    else:
+        with pytest.raises(ValueError, match="offset 5 has isTransactional and no producerId"):
+            staged(tmp_path / "bad", bad, **options)
+    marker = rows(**parts).append_column("controlType", pa.array([None, "COMMIT"]))
+    marker = marker.append_column("producerId", pa.array([1, -1]))
+    with pytest.raises(ValueError, match="offset 5 has controlType and no producerId"):
+        staged(tmp_path / "marker", marker, **options)

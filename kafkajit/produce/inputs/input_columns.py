@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,10 +13,10 @@ import pyarrow.types as pt
 
 from kafkajit.arrow.arrays import repeated
 from kafkajit.format.limits import MAX_INT32
-from kafkajit.format.topic import check_topic
 from kafkajit.produce.inputs.header_cells import SUFFIX, headers, of_base64
 from kafkajit.produce.inputs.numbers import booleans, integer_of, integers, is_text, shown
 from kafkajit.produce.inputs.plain_arrays import BYTES, bytes_of, unwrapped
+from kafkajit.produce.inputs.row_checks import check_markers, check_places, check_transactions
 from kafkajit.produce.inputs.rows import (
     MISSING,
     NULL,
@@ -26,6 +25,8 @@ from kafkajit.produce.inputs.rows import (
     Column,
     JsonCells,
     Rows,
+    in_column,
+    is_null,
     refuse,
     separator_hint,
 )
@@ -33,9 +34,10 @@ from kafkajit.produce.inputs.times import times
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.storage.globs import glob_to_regex
-from kafkajit.storage.source import Int64s, Mask
+from kafkajit.storage.source import Int64s
 
 CORRUPTION = "corruption"  # of an export in the mode PERMISSIVE
+_MARKERS = "controlType"
 _BYTES = ("key", "value")
 # Columns of a typed export: why a key or a value could not be decoded, which is then NULL.
 _ERRORS = {"key": "keyError", "value": "valueError"}
@@ -90,7 +92,8 @@ class InputColumns:
         """The names of columns that are read if they are there."""
         names = [source for name in RECORD_COLUMNS for source in self._sources(name)]
         names += [CORRUPTION, *(error for name, error in _ERRORS.items() if name in names)]
-        return [name for name in dict.fromkeys(names) if not self._is_ignored(name)]
+        wanted = [name for name in dict.fromkeys(names) if not self._is_ignored(name)]
+        return list(dict.fromkeys([*wanted, _MARKERS]))
 
     def columns_in(self, names: Collection[str]) -> set[str]:
         """The columns of records that a file with these columns has."""
@@ -127,7 +130,10 @@ class InputColumns:
     def records(self, rows: Rows, folders: Mapping[str, str]) -> Records:
         """Records of rows, and of the columns in the path of their file."""
         count = rows.count
-        rows = _without_damage(rows)
+        rows = _where_null(CORRUPTION, rows)
+        damaged = count - rows.count
+        if self._is_ignored(_MARKERS):
+            rows = _where_null(_MARKERS, rows)  # which would become records
         columns = {}
         for name in self._kept:
             if name not in self.present and name not in (*_BYTES, "timestamp"):
@@ -138,9 +144,13 @@ class InputColumns:
             if column is None:
                 column = pa.nulls(rows.count, _type(name))
             columns[name] = column
-        self._check_places(columns)
+        check_places(columns, self.options)
+        if _MARKERS not in rows.names:
+            check_markers(rows)
+        if self.options.keep_offsets:
+            check_transactions(columns)
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-        return Records(batch, count - rows.count, self._lost(rows))
+        return Records(batch, damaged, self._lost(rows))
 
     @property
     def _kept(self) -> tuple[str, ...]:
@@ -174,30 +184,23 @@ class InputColumns:
         if not found:
             return None
         source = found[0]
-        with _in_column(source):
+        with in_column(source):
             # Only an export's own names tell that.
             names = (f"{name}{SUFFIX}", f"raw{name.capitalize()}{SUFFIX}")
             is_base64 = name in _BYTES and source in names
             column = _converted(name, rows.columns[source], is_base64=is_base64)
         for other in found[1:]:
-            is_lost = _is_null(rows.columns[source]) & ~_is_null(rows.columns[other])
-            with _in_column(other):
+            is_lost = is_null(rows.columns[source]) & ~is_null(rows.columns[other])
+            with in_column(other):
                 refuse(is_lost, lambda _: f"{source} takes precedence and is NULL, and this is not")
         error = rows.columns.get(_ERRORS.get(name, ""))
         if error is not None and source == name:
-            with _in_column(name):
+            with in_column(name):
                 refuse(
-                    ~_is_null(error),
+                    ~is_null(error),
                     lambda _: f"the export could not decode it: export raw{name.capitalize()}, too",
                 )
         return column
-
-    def _check_places(self, columns: Mapping[str, pa.Array]) -> None:
-        """Raise if a row has no place in a log."""
-        for name in ("topic", "partition", "offset"):
-            if name in columns:
-                with _in_column(name):
-                    _CHECKS[name](columns[name], self.options)
 
     def _lost(self, rows: Rows) -> list[str]:
         if self.options.keep_offsets:
@@ -211,21 +214,12 @@ class InputColumns:
         return lost
 
 
-@contextmanager
-def _in_column(name: str) -> Iterator[None]:
-    try:
-        yield
-    except BadInputError as error:
-        error.words = f"column {name!r}: {error.words}"
-        raise
-
-
-def _without_damage(rows: Rows) -> Rows:
-    """The rows that are records."""
-    damage = rows.columns.get(CORRUPTION)
-    if damage is None:
+def _where_null(name: str, rows: Rows) -> Rows:
+    """The rows that have nothing in a column."""
+    column = rows.columns.get(name)
+    if column is None:
         return rows
-    is_record = _is_null(damage)
+    is_record = is_null(column)
     if is_record.all():
         return rows
     kept = np.flatnonzero(is_record)
@@ -242,17 +236,10 @@ def _filtered(column: Column, kept: Int64s) -> Column:
     return JsonCells(found, column.letters[kept]) if isinstance(column, JsonCells) else found
 
 
-def _is_null(column: Column) -> Mask:
-    if isinstance(column, JsonCells):
-        is_null: Mask = (column.letters == NULL) | (column.letters == MISSING)
-        return is_null
-    return column.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
 def _has_other(column: Column, nothing: int | bool | None) -> bool:
     """Whether a column has a value that is neither NULL nor `nothing`."""
     if nothing is None:
-        return not _is_null(column).all()
+        return not is_null(column).all()
     try:
         values = booleans(column) if isinstance(nothing, bool) else integers(column)
     except BadInputError:
@@ -345,51 +332,9 @@ def _with_folder(name: str, column: pa.Array | None, text: str, rows: int) -> pa
     if column is None:
         return repeated(value, rows, _type(name))
     differs = pc.fill_null(pc.not_equal(column, pa.scalar(value, _type(name))), True)
-    with _in_column(name):
+    with in_column(name):
         refuse(
             differs.to_numpy(zero_copy_only=False),
             lambda row: f"{column[row].as_py()} is not that of the folder {name}={text}",
         )
     return column
-
-
-def _check_topics(column: pa.Array, options: ProduceOptions) -> None:
-    if options.topic is not None:
-        return
-    refuse(_is_null(column), lambda _: "a record needs a topic: fill it, or name one for all")
-    for name in column.unique().to_pylist():
-        try:
-            check_topic(name)
-        except ValueError as error:
-            row = pc.index(column, name).as_py()
-            raise BadInputError(str(error), row=row) from None
-
-
-def _check_partitions(column: pa.Array, options: ProduceOptions) -> None:
-    if options.partitions is None:
-        refuse(
-            _is_null(column),
-            lambda _: "a record needs a partition: fill it, or pass the number of partitions",
-        )
-    most = MAX_INT32 if options.partitions is None else options.partitions - 1
-    numbers = column.fill_null(0).to_numpy()
-    refuse(
-        (numbers < 0) | (numbers > most),
-        lambda row: (
-            f"there is no partition {numbers[row]}"
-            + ("" if options.partitions is None else f" in a topic of {options.partitions}")
-        ),
-    )
-
-
-def _check_offsets(column: pa.Array, _: ProduceOptions) -> None:
-    refuse(_is_null(column), lambda _: "every record needs an offset, and this one has none")
-    numbers = column.to_numpy()
-    refuse(numbers < 0, lambda row: f"the offset {numbers[row]} is below 0")
-
-
-_CHECKS: dict[str, Callable[[pa.Array, ProduceOptions], None]] = {
-    "topic": _check_topics,
-    "partition": _check_partitions,
-    "offset": _check_offsets,
-}

@@ -57,6 +57,12 @@ class InputFile(NamedTuple):
     format: str
     codec: str | None
     folders: dict[str, str]
+    state: tuple[int, ...] | None = None  # of a local file, when it was listed
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether a local file is another one by now, or was written to since it was listed."""
+        return self.state is not None and self.state != _state(self.filesystem, self.path)
 
     @property
     def name(self) -> str:
@@ -188,8 +194,24 @@ def _input(filesystem: Storage, path: str, format_: str | None) -> InputFile:
         raise ValueError(
             f"the format of {path} is not known by its name: pass --from {'|'.join(FORMATS)}"
         )
-    folders = {part[1]: part[2] for part in _folders(path)}
-    return InputFile(filesystem, path, known, codec, folders)
+    folders: dict[str, str] = {}
+    for part in _folders(path):
+        if part[1] in _PLACE[:2] and folders.get(part[1], part[2]) != part[2]:
+            raise ValueError(
+                f"{path} is in the folders {part[1]}={folders[part[1]]} and {part[0]}: rename one"
+            )
+        folders[part[1]] = part[2]
+    return InputFile(filesystem, path, known, codec, folders, _state(filesystem, path))
+
+
+def _state(filesystem: Storage, path: str) -> tuple[int, ...] | None:
+    if not isinstance(filesystem, LocalFileSystem):
+        return None  # an object is replaced as a whole
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return ()  # an error will come of opening it
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _folders(path: str) -> Iterator[re.Match[str]]:

@@ -1,7 +1,8 @@
 """The files in a folder and all folders inside, each of them once.
 
 On a local disk links are followed, but not to a folder or a file that is listed already: a link to
-the folder around it would repeat its files for ever.
+the folder around it would repeat its files for ever. If such a link has another place in its path,
+such as topic=y for topic=x, it is listed as something that cannot be read.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ def listed_in(filesystem: Storage, folder: str) -> list[Listed]:
     if isinstance(filesystem, LocalFileSystem):
         found = list(_local(folder))
         links = {place for place in found if Path(place.path).is_symlink()}
-        own = {os.path.realpath(place.path) for place in found if place not in links}
+        own = {os.path.realpath(place.path): place.path for place in found if place not in links}
         for link in sorted(links):
             target = os.path.realpath(link.path)
             if link.size is not None and target in own:
                 found.remove(link)
-            own.add(target)
+                if _columns(link.path) - _columns(own[target]):
+                    found.append(link._replace(size=None))
+            own.setdefault(target, link.path)
         return sorted(found)
     inside = filesystem.get_file_info(FileSelector(folder, recursive=True))
     return sorted(
@@ -49,23 +52,35 @@ def listed_in(filesystem: Storage, folder: str) -> list[Listed]:
 
 
 def _local(folder: str) -> Iterator[Listed]:
-    seen = {os.path.realpath(folder)}
+    seen = {os.path.realpath(folder): folder}
     for place, folders, files in os.walk(folder, followlinks=True, onerror=_fail):
         # Real folders first: a link to one must not stand for it.
         folders.sort(key=lambda name: (os.path.islink(os.path.join(place, name)), name))  # noqa: PTH114, PTH118
         kept = []
         for name in folders:
-            real = os.path.realpath(os.path.join(place, name))  # noqa: PTH118
+            path = os.path.join(place, name)  # noqa: PTH118
+            real = os.path.realpath(path)
             if real not in seen:
-                seen.add(real)
+                seen[real] = path
                 kept.append(name)
+            elif _columns(path) - _columns(seen[real]):
+                yield Listed(_printable(path), None)
         folders[:] = kept
         for name in files:
             path = os.path.join(place, name)  # noqa: PTH118
             size = os.path.getsize(path) if os.path.isfile(path) else None  # noqa: PTH113, PTH202
-            shown = os.fsencode(path).decode(errors="backslashreplace")
+            shown = _printable(path)
             # pyarrow opens no file whose name is not UTF-8.
             yield Listed(shown, size if shown == path else None)
+
+
+def _columns(path: str) -> set[str]:
+    """The folders in a path that name columns, such as topic=orders."""
+    return {part for part in path.split("/") if "=" in part}
+
+
+def _printable(path: str) -> str:
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _fail(error: OSError) -> None:

@@ -109,3 +109,21 @@ def separator_hint(names: Collection[str]) -> str:
         if not others and sign in first:
             return f"; the file has {words} between its fields: write it with commas"
     return ""
+
+
+@contextmanager
+def in_column(name: str) -> Iterator[None]:
+    """Name the column in an error for one of its cells."""
+    try:
+        yield
+    except BadInputError as error:
+        error.words = f"column {name!r}: {error.words}"
+        raise
+
+
+def is_null(column: Column) -> Mask:
+    """Whether each cell is NULL, or missing."""
+    if isinstance(column, JsonCells):
+        is_null: Mask = (column.letters == NULL) | (column.letters == MISSING)
+        return is_null
+    return column.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]

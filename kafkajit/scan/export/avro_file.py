@@ -131,17 +131,20 @@ def avro_schema(schema: pa.Schema) -> dict[str, Any]:
     >>> avro_schema(pa.schema([("offset", pa.int64())]))["fields"]
     [{'name': 'offset', 'type': ['null', 'long'], 'default': None}]
     """
-    return _record("Record", schema)
+    return _record("Record", schema, set())
 
 
-def _record(name: str, fields: Any) -> dict[str, Any]:
+def _record(name: str, fields: Any, used: set[str]) -> dict[str, Any]:
+    while name in used:  # a field b in a, and a field a_b
+        name += "_"
+    used.add(name)
     return {
         "type": "record",
         "name": name,
         "fields": [
             {
                 "name": _checked(field.name),
-                "type": ["null", _type(field.type, f"{name}_{field.name}")],
+                "type": ["null", _type(field.type, f"{name}_{field.name}", used)],
                 "default": None,
             }
             for field in fields
@@ -176,14 +179,14 @@ _PLAIN: list[tuple[Callable[[pa.DataType], bool], Any]] = [
 ]
 
 
-def _type(type_: pa.DataType, name: str) -> Any:
+def _type(type_: pa.DataType, name: str, used: set[str]) -> Any:
     """The Avro type of an Arrow type; records are named by their place."""
     if pa.types.is_struct(type_):
-        return _record(name, type_)
+        return _record(name, type_, used)
     if pa.types.is_list(type_):
-        return {"type": "array", "items": ["null", _type(type_.value_type, name)]}
+        return {"type": "array", "items": ["null", _type(type_.value_type, name, used)]}
     if pa.types.is_map(type_):
-        return {"type": "map", "values": ["null", _type(type_.item_type, name)]}
+        return {"type": "map", "values": ["null", _type(type_.item_type, name, used)]}
     if pa.types.is_timestamp(type_) and type_.unit in _UNITS:
         local = "" if type_.tz else "local-"
         unit = _UNITS[type_.unit]

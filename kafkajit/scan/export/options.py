@@ -250,6 +250,8 @@ def _check(noun: str, given: str, known: tuple[str, ...]) -> None:
 
 
 def _check_level(codec: str, level: int) -> None:
+    if not isinstance(level, int):
+        raise ValueError(f"a compression level is a number, not {level!r}")
     if codec not in _LEVELS:
         raise ValueError(
             f"a compression level needs a codec with levels: {', '.join(_LEVELS)}, not {codec}"

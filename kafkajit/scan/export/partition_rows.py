@@ -49,7 +49,6 @@ logger = logging.getLogger("kafkajit")
 
 CORRUPTION = "corruption"
 # Leave out markers of transactions, unless their columns are asked for.
-_MARKERS = ("controlType", "coordinatorEpoch")
 
 # The row of damage, and the fields of its column `corruption`.
 _Damage = tuple[pa.RecordBatch, dict[str, Any]]
@@ -226,8 +225,8 @@ def _name_lost(text: str, scan: ScanOptions) -> None:
 
 
 def _has_markers(options: ExportOptions) -> bool:
-    """Whether markers are exported, too: their columns tell them from records."""
-    return bool(set(_MARKERS) & set(options.columns))
+    """Whether markers are exported, too: their column tells them from records."""
+    return "controlType" in options.columns
 
 
 def _reading(log: PartitionLog) -> ScanOptions:
@@ -247,9 +246,8 @@ def _schema_to_read(log: PartitionLog, reading: ScanOptions) -> tuple[pa.Schema,
     """The columns to read, and those of them that report malformed keys and values."""
     schema = log.options.schema()
     errors = errors_in(schema, reading)
-    more = ["offset", *(["timestamp"] if "date" in log.options.partition_by else [])]
-    more += [] if set(_MARKERS) & set(schema.names) else ["controlType"]
-    for name in more:
+    days = ["timestamp"] if "date" in log.options.partition_by else []
+    for name in ("offset", *days, "controlType"):
         if name not in schema.names:
             schema = schema.append(pa.field(name, RECORD_COLUMNS[name].type))
     schema = with_errors(schema, reading)

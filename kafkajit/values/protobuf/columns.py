@@ -129,7 +129,10 @@ class _Builder:
         if isinstance(field.of, Message) and field.is_map:
             key, value = field.of.fields
             # The value of an entry that has none written is its zero or an empty message.
-            children = [self._single(part, inside, wanted, around) for part in (key, value)]
+            children = [
+                self._single(key, inside, None, around),
+                self._single(value, inside, wanted, around),
+            ]
             type_ = pa.map_(children[0].type, children[1].type)
         else:
             children = [self._single(field, inside, wanted, around)]

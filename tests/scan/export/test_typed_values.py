@@ -151,3 +151,42 @@ def test_a_type_that_a_format_does_not_have_is_refused_before_anything_is_writte
         kafkajit.export(tmp_path / "logs", tmp_path / "out", to="parquet", **named)
     assert not (tmp_path / "out").exists()
     kafkajit.export(tmp_path / "logs", tmp_path / "out", to="jsonl", **named)
+
+
+def test_nested_records_of_avro_have_names_of_their_own(tmp_path: Path) -> None:
+    fields = {
+        "a": avro({"b": avro({"x": "int"}, "AB")}, "A"),
+        "a_b": avro({"y": "int"}, "A_B"),
+    }
+    row = {"a": {"b": {"x": 1}}, "a_b": {"y": 2}}
+    log_of(tmp_path / "t-0", fields, [row])
+    named: dict[str, Any] = {"value_schema": json.dumps(avro(fields)), "columns": ["value"]}
+    kafkajit.export(tmp_path / "t-0", tmp_path / "t.avro", **named)
+    with (tmp_path / "t.avro").open("rb") as file:
+        assert list(fastavro.reader(file)) == [{"value": row}]
+
+
+def test_maps_of_messages_are_exported(tmp_path: Path) -> None:
+    message = 'syntax="proto3"; message M { message I {int32 x=1; int32 y=2;} map<string,I> m=1; }'
+    (tmp_path / "t-0").mkdir()
+    value = bytes([0x0A, 7, 0x0A, 1, ord("a"), 0x12, 2, 8, 5])
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(kt.batch([kt.Record(value=value)]))
+    out = tmp_path / "t.jsonl"
+    kafkajit.export(tmp_path / "t-0", out, value_schema=message, columns=["value"])
+    assert json.loads(out.read_text()) == {"value": {"m": {"a": {"x": 5, "y": 0}}}}
+
+
+@pytest.mark.parametrize("to", ["jsonl", "parquet"])
+def test_names_with_dots_are_names(to: str, tmp_path: Path) -> None:
+    number = {"type": "integer"}
+    inner = {"type": "object", "properties": {"b": number, "c.d": number}}
+    schema = {"type": "object", "properties": {"a.b": number, "a": inner}}
+    value = {"a.b": 1, "a": {"b": 2, "c.d": 3}}
+    (tmp_path / "t-0").mkdir()
+    content = kt.batch([kt.Record(value=json.dumps(value).encode())])
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(content)
+    out = tmp_path / f"t.{to}"
+    named: dict[str, Any] = {"value_schema": json.dumps(schema), "columns": ["value"]}
+    kafkajit.export(tmp_path / "t-0", out, **named)
+    rows = pq.read_table(out).to_pylist() if to == "parquet" else [json.loads(out.read_text())]
+    assert rows == [{"value": value}]
