@@ -26,10 +26,10 @@ def moved(batch: bytes, base_offset: int) -> bytes:
     return struct.pack(">q", base_offset) + batch[8:]
 
 
-def transactional(offset: int, producer_id: int, sequence: int = 0) -> bytes:
+def transactional(offset: int, producer_id: int, sequence: int = 0, count: int = 2) -> bytes:
     """A batch of a transaction."""
     fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
-    return data(offset, is_transactional=True, **fields)
+    return data(offset, count, is_transactional=True, **fields)
 
 
 def marker(offset: int, producer_id: int, control_type: int = 0) -> bytes:
@@ -51,6 +51,27 @@ def make_partition(folder: Path, segments: Mapping[int, Iterable[bytes]]) -> Pat
         (folder / log_name(base_offset)).write_bytes(b"".join(batches))
     kafkajit.repair(folder, config=CONFIG).apply()
     drop_kept(folder)
+    return folder
+
+
+def flipped(batch: bytes, *bits: int) -> bytes:
+    """A batch with these bits wrong; by default one of its last byte but one."""
+    content = bytearray(batch)
+    for bit in bits or (8 * (len(batch) - 2),):
+        content[bit // 8] ^= 1 << bit % 8
+    return bytes(content)
+
+
+def damaged(
+    work: Path, sound: Mapping[int, Iterable[bytes]], damage: Mapping[int, list[bytes]]
+) -> Path:
+    """A partition of sound segments, of which some get other batches, and some go."""
+    folder = make_partition(work / "kafka" / "orders-0", sound)
+    for base, batches in damage.items():
+        log = folder / log_name(base)
+        log.write_bytes(b"".join(batches)) if batches else log.unlink()
+    for path in [*folder.glob("*.txnindex"), *folder.glob("*.snapshot")]:
+        path.unlink()
     return folder
 
 

@@ -90,7 +90,8 @@ class _Arranging:
         cut = None
         if damage is not None:
             for (log, row), why in zip(self._strays, why_stray, strict=True):
-                self._fates[log][row] = why
+                if self._fates[log][row] != COPY:  # a copy costs nothing
+                    self._fates[log][row] = why
             places, cut = self._before(damage, places), damage.cut
         if self._truncate_to is not None:
             goes = places["last"] >= self._truncate_to

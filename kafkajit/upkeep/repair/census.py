@@ -20,7 +20,7 @@ from kafkajit.log.missing_offsets import Extent
 from kafkajit.records.batches import Batches, lacks_records
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
-from kafkajit.storage.source import Source
+from kafkajit.storage.source import Int64s, Source
 from kafkajit.walk.damage import DROPMALFORMED, Gap
 from kafkajit.walk.resync import PrefixChecksums
 from kafkajit.walk.tail import only_zeros
@@ -181,21 +181,28 @@ def _sound_inside(source: Source, gap: Gap) -> int | None:
 def _rows_of(source: Source, batches: Batches) -> BatchRows:
     rows = np.empty(len(batches), BATCH)
     rows["position"], rows["end"] = batches.position, batches.end
-    rows["first"], rows["last"] = batches.header["baseOffset"], batches.last_offset
-    rows["crc"] = batches.header["crc"]
+    rows["last"], rows["crc"] = batches.last_offset, batches.header["crc"]
     rows["records"] = batches.header["recordsCount"]
     rows["records"][batches.is_control] = 0
-    _look_into_sets(source, batches, rows)
+    rows["first"], counts = look_into_sets(source, batches)
+    for row, count in counts.items():
+        rows["records"][row] = count
     return rows
 
 
-def _look_into_sets(source: Source, batches: Batches, rows: BatchRows) -> None:
-    """Find the records of compressed sets of messages, whose headers have only the last offset."""
+def look_into_sets(source: Source, batches: Batches) -> tuple[Int64s, dict[int, int]]:
+    """The first offset of each batch, and the number of records in each compressed set.
+
+    The header of such a set has only its last offset, and no number.
+    """
+    first = batches.header["baseOffset"].astype(np.int64)
+    counts: dict[int, int] = {}
     sets = np.flatnonzero(batches.is_message_set)
     if sets.size:
         decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
         for row in sets.tolist():
             chunk = decoder.decode(batches[row : row + 1])
-            rows["records"][row] = chunk.counts[0] if len(chunk.batches) else 0
-            if rows["records"][row]:
-                rows["first"][row] = min(rows["first"][row], chunk.fields["offset"].min())
+            counts[row] = int(chunk.counts[0]) if len(chunk.batches) else 0
+            if counts[row]:
+                first[row] = min(first[row], chunk.fields["offset"].min())
+    return first, counts

@@ -97,6 +97,9 @@ def _headers(content: bytes, position: int) -> Iterator[DamagedBatch]:
             header = np.frombuffer(whole[:RECORD_BATCH_OVERHEAD], BATCH_HEADER)[0]
         first, delta = int(header["baseOffset"]), int(header["lastOffsetDelta"])
         count, attributes = int(header["recordsCount"]), int(header["attributes"])
+        is_control = bool(attributes & CONTROL_MASK)
+        if is_control and wrong_bits is None and size <= _MOST_OF_A_MARKER:
+            delta = 0  # a marker has one offset, whatever the damaged header has
         if (
             header["magic"] != MAGIC_V2
             or size < RECORD_BATCH_OVERHEAD
@@ -104,7 +107,6 @@ def _headers(content: bytes, position: int) -> Iterator[DamagedBatch]:
             or not 0 <= count <= delta + 1
         ):
             return
-        is_control = bool(attributes & CONTROL_MASK)
         yield DamagedBatch(
             position + start,
             size,

@@ -18,7 +18,7 @@ from kafkajit.log.missing_offsets import Extent as OffsetExtent
 from kafkajit.log.missing_offsets import Missing, find_missing
 from kafkajit.storage.source import Source
 from kafkajit.upkeep.repair.arrangement import BEHIND, Tail
-from kafkajit.upkeep.repair.census import Census
+from kafkajit.upkeep.repair.census import ZEROS, Census
 from kafkajit.upkeep.repair.evidence import facts_of
 from kafkajit.upkeep.repair.indexed_aborts import holes_of_aborts, indexed_aborts
 from kafkajit.upkeep.repair.log_bodies import LEAPS, MISPLACED
@@ -189,18 +189,23 @@ class _Loading:
         found = find_lost_ends(pieces, holes, beside)
         loaded.lost_ends = found
         markers = [
-            end.marker_offset or end.hole.first
+            end.hole.first if end.marker_offset is None else end.marker_offset
             for end in found
             if not end.hole.batches and end.certainty != POSSIBLE
         ]
         for log, one in losses.items():
             losses[log] = without_markers(one, markers)
-        written = new_markers(found, self._stored.options)
+        written = new_markers(found, self._stored.options, kept)
         if written:
             self._chosen.insert(written)
 
     def _kept(self) -> Kept:
-        return Kept(np.concatenate(self._chosen.reading.kept))
+        damaged = []
+        for _, census in self._chosen.all_censuses():
+            first = census.gaps[:1]
+            if first and first[0].position == 0 and first[0].reason != ZEROS:
+                damaged.append(census.base_offset)
+        return Kept(np.concatenate(self._chosen.reading.kept), sorted(damaged))
 
     def _surroundings(self) -> Surroundings:
         stored = self._stored

@@ -3,6 +3,7 @@
 No checksum covers a base offset, so a batch with a right checksum may be in a wrong place:
 
 - The batches around it leave exactly its number of offsets, but it has others.
+- It is out of order, and before the beginning of all segments.
 - It is its segment's last batch, and leaps over the beginning of the next segment.
 - It is its segment's last batch, and leaps beyond all offsets that the other files and the later
   segments know. In a log that was never compacted, the offsets of its batches have no gaps but for
@@ -75,6 +76,7 @@ class Bodies:
         self._next_begin: int | None = None  # the first offset of the next one with a right name
         self._known_end = facts.known_offset  # the greatest offset of all, and that of Facts
         bodies = [self._body(log) for log in reversed(range(len(logs)))]
+        self._drop_strays_before(bodies)
         self.in_order = self._in_order(bodies[::-1])
 
     def _body(self, log: int) -> Body:
@@ -103,6 +105,19 @@ class Bodies:
             self._known_end = max(self._known_end, int(last[fits[-1]]))
             self._next_begin = begin if begin >= base_offset else self._next_begin
         return Body(log, fits, first[fits], last[fits], begin)
+
+    def _drop_strays_before(self, bodies: list[Body]) -> None:
+        """Batches out of order do not lie before the log's start, where their offsets are free."""
+        begins = [self._logs[body.log].base_offset for body in bodies]
+        begins += [int(body.first[0]) for body in bodies if body.rows.size]
+        start = min(begins, default=0)
+        kept = []
+        for log, row in self.strays:
+            if self._logs[log].rows["last"][row] < start:
+                self.fates[log][row] = MISPLACED
+            else:
+                kept.append((log, row))
+        self.strays = kept
 
     def _without_leap(self, log: int, fits: Int64s, chain: Int64s) -> Int64s:
         """The chain with another last batch, if its own is beyond all that is known of the log.

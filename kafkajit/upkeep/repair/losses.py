@@ -17,6 +17,7 @@ from kafkajit.storage.source import Mask
 from kafkajit.upkeep.repair.arrangement import COPY, Tail
 from kafkajit.upkeep.repair.census import ZEROS, Census
 from kafkajit.upkeep.repair.damaged_batches import DamagedBatch, damaged_batches
+from kafkajit.upkeep.repair.left_offsets import LeftOffsets
 from kafkajit.upkeep.repair.log_bodies import CONTRADICTS, LEAPS, MISPLACED
 from kafkajit.upkeep.repair.pieces import Extent
 
@@ -132,10 +133,16 @@ def without_markers(losses: Sequence[Loss], offsets: Iterable[int]) -> list[Loss
 
 
 class Kept:
-    """The offsets that stay, of all logs."""
+    """The offsets that stay, of all logs.
 
-    def __init__(self, runs: npt.NDArray[np.int64]) -> None:
+    Args:
+        runs: the first and the last offset of each run.
+        damaged: where logs begin that begin with damage, in order: the offsets are theirs.
+    """
+
+    def __init__(self, runs: npt.NDArray[np.int64], damaged: Sequence[int] = ()) -> None:
         self._ranges = [Range(first, last) for first, last in runs.tolist()]
+        self._damaged = damaged
 
     def missing(self, offsets: Range) -> Range | None:
         """The part of these offsets, from its first to its last, that does not stay."""
@@ -151,11 +158,13 @@ class Kept:
         return Range(first, last) if first <= last else None
 
     def behind(self, offset: int) -> int | None:
-        """The first offset from this one on that stays."""
+        """The first offset from this one on that stays, or is lost by another log's damage."""
         at = bisect_right(self._ranges, (offset, _FAR))
         if at and self._ranges[at - 1].last >= offset:
             return offset
-        return self._ranges[at].first if at < len(self._ranges) else None
+        behind = self._damaged[bisect_right(self._damaged, offset) :][:1]
+        stays = self._ranges[at : at + 1]
+        return min([*behind, *(run.first for run in stays)], default=None)
 
     def between(self) -> list[Range]:
         """The offsets that are missing between those that stay."""
@@ -233,17 +242,15 @@ def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
     is_ordered = ~is_misplaced & (reasons != CONTRADICTS)
     if fate.strays is not None:
         is_ordered &= ~fate.strays
-    ordered = rows[is_ordered]
+    offsets_left = LeftOffsets(census, is_ordered, stays)
 
     def left_at(position: int) -> Range:
-        at = int(np.searchsorted(ordered["position"], position))
-        behind = int(ordered["first"][at]) if at < ordered.size else _FAR
-        if at:
-            return Range(int(ordered["last"][at - 1]) + 1, behind - 1)
-        begin = census.base_offset
-        if ordered.size:  # the log may have a wrong name
-            end = kept.end_before(behind)
-            begin = max(begin, end) if begin < behind else end
+        begin, behind = offsets_left.around(position)
+        if begin is None:
+            begin = census.base_offset
+            if offsets_left.rows.size:  # the log may have a wrong name
+                end = kept.end_before(behind)
+                begin = max(begin, end) if begin < behind else end
         return Range(begin, behind - 1)
 
     parts = []

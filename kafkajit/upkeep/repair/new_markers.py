@@ -34,7 +34,8 @@ class LostMarker(NamedTuple):
     def hole(self, free: Range | None) -> Hole:
         """The hole that it leaves in a log, with the free offsets of those that are left."""
         if free is None or free.last == MAX_INT64:
-            first, last, is_taken = self.left.first, self.left.first, free is None
+            first = last = self.left.first if free is None else free.first
+            is_taken = free is None
         else:
             (first, last), is_taken = free, False
         batch = self.batch
@@ -89,7 +90,7 @@ def holes_of(
             found.append(Hole(batches[-1].last + 1, None, [], segment))
         else:
             found.append(Hole(first, last, batches, segment))
-    found += [*rest, *(Hole(one.first, one.last, []) for one in missing)]
+    found += [*rest, *(Hole(*left, []) for one in missing if (left := kept.missing(one)))]
     found.sort(key=lambda hole: hole.first)  # of the same offsets, a loss comes first
     apart: list[Hole] = []
     for hole in found:
@@ -114,18 +115,24 @@ def holes_of(
     return sorted(apart, key=lambda hole: hole.first)
 
 
-def new_markers(ends: Sequence[LostEnd], options: RepairOptions) -> list[tuple[int, Written]]:
-    """The markers to write, each with its offset; `ends` note what is written."""
+def new_markers(
+    ends: Sequence[LostEnd], options: RepairOptions, kept: Kept
+) -> list[tuple[int, Written]]:
+    """The markers to write, each with its offset, which nothing has that is kept.
+
+    `ends` note what is written.
+    """
     chosen = [(end, type_) for end in ends if (type_ := _chosen(end, options)) is not None]
     taken = {end.marker_offset for end, _ in chosen}
     written = []
     for end, control_type in chosen:
         offset = end.marker_offset
-        if end.hole.is_taken:
+        is_taken = offset is not None and kept.missing(Range(offset, offset)) is None
+        if end.hole.is_taken or is_taken:
             end.problem = "no marker is written, since another batch has its offset"
             continue
         if offset is None:
-            offset = _free(end.hole, taken)
+            offset = _free(end.hole, taken, kept)
         if offset is None:
             end.problem = (
                 "no offset is left for its marker: name the producers whose markers to write"
@@ -161,16 +168,20 @@ def _chosen(end: LostEnd, options: RepairOptions) -> int | None:
     return next((control_type for producers, control_type in asked if producers.all), None)
 
 
-def _free(hole: Hole, taken: set[int | None]) -> int | None:
+def _free(hole: Hole, taken: set[int | None], kept: Kept) -> int | None:
     """The last free offset of a hole; at the end of the log, the first."""
     if hole.last is None:
-        offset = hole.first
+        offset = max(hole.first, kept.end)
         while offset in taken:
             offset += 1
         return offset if offset < MAX_INT64 else None
-    for offset in range(hole.last, max(hole.first, hole.last - len(taken)) - 1, -1):
-        if offset not in taken:
-            return offset
+    first, last = hole.first, hole.last
+    while (left := kept.missing(Range(first, last))) is not None:
+        if left.last not in taken:
+            return left.last
+        last = left.last - 1
+        if last < first:
+            break
     return None
 
 
@@ -183,7 +194,7 @@ def _marker(end: LostEnd, offset: int, control_type: int) -> Written:
         producer_epoch=end.marker_epoch,
         coordinator_epoch=max(end.coordinator_epoch, 0),
         timestamp=one.last_ms,
-        partition_leader_epoch=one.leader_epoch,
+        partition_leader_epoch=max(one.leader_epoch, -1),  # no checksum covers it
     )
     what = f"write the {name} marker of producer {one.producer_id} at offset {offset}"
     return Written(content.to_pybytes(), what, None, 0)

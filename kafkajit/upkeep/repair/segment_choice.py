@@ -28,9 +28,10 @@ from kafkajit.upkeep.repair.arrangement import (
     arrange,
     as_asked,
 )
-from kafkajit.upkeep.repair.census import BatchRows, Census, take_census
+from kafkajit.upkeep.repair.census import Census, take_census
 from kafkajit.upkeep.repair.damaged_batches import damaged_batches
 from kafkajit.upkeep.repair.evidence import facts_of
+from kafkajit.upkeep.repair.left_offsets import LeftOffsets
 from kafkajit.upkeep.repair.log_bodies import LEAPS, MISPLACED, LogRows
 from kafkajit.upkeep.repair.losses import Kept
 from kafkajit.upkeep.repair.lost_ends import Hole
@@ -280,21 +281,23 @@ class ChosenSegments:
 
         They are sound, or damaged bytes that have their headers.
         """
+        stays = self.extents()
         for log, (fates, _) in self.arranged.items():
             census = self._censuses[log]
             rows = census.rows
             is_wrong = self._is_wrong(log)
-            ordered = rows[~is_wrong]
+            stay = are_kept(census, stays.get(log, []))
+            offsets_left = LeftOffsets(census, ~is_wrong, stay)
             is_gone = (fates != "") & (fates != COPY) & (fates != BEHIND) & (rows["records"] == 0)
             for row in np.flatnonzero(is_gone).tolist():
                 position, size = int(rows["position"][row]), int(rows["end"][row])
                 offsets = Range(int(rows["first"][row]), int(rows["last"][row]))
-                left = _left_at(ordered, position, census) if is_wrong[row] else offsets
+                left = offsets_left.at(position) if is_wrong[row] else offsets
                 for batch in damaged_batches(log, position, size - position, *offsets):
                     if batch.is_control:
                         yield LostMarker(log, left, batch)
             for gap in census.gaps:
-                left = _left_at(ordered, gap.position, census)
+                left = offsets_left.at(gap.position)
                 for batch in damaged_batches(
                     log, gap.position, gap.length, left.first, _end_of(left)
                 ):
@@ -307,9 +310,10 @@ class ChosenSegments:
         firsts = {census.first_offset for _, census in self.all_censuses() if census.batches}
         for log in self.arranged:
             census = self._censuses[log]
-            ordered = census.rows[~self._is_wrong(log)]
+            stay = are_kept(census, stays.get(log, []))
+            offsets_left = LeftOffsets(census, ~self._is_wrong(log), stay)
             for gap in census.gaps:
-                left = _left_at(ordered, gap.position, census)
+                left = offsets_left.at(gap.position)
                 first, end = left.first, _end_of(left)
                 hole = Range(first, first if end is None else end)
                 if not left or kept.missing(hole) is not None:
@@ -322,7 +326,7 @@ class ChosenSegments:
                     is_taken = kept.missing(hole) is None
                     yield Hole(*hole, [], census.base_offset, is_taken)
             # A log may have been torn between two batches, and another log has the next offset.
-            if ordered.size and are_kept(census, stays.get(log, []))[-1]:
+            if offsets_left.rows.size and stay[-1]:
                 behind = int(census.rows["last"][-1]) + 1
                 if behind not in firsts and kept.missing(Range(behind, behind)) is None:
                     yield Hole(behind, behind, [], census.base_offset, is_taken=True)
@@ -373,15 +377,6 @@ def merged(extents: Sequence[Extent]) -> list[Extent]:
 def _rows_of(census: Census) -> LogRows:
     gaps = np.array([gap.position for gap in census.gaps], dtype=np.int64)
     return LogRows(census.base_offset, census.rows, gaps)
-
-
-def _left_at(rows: BatchRows, position: int, census: Census) -> Range:
-    """The offsets between the batches of a log before a position and behind it."""
-    at = int(np.searchsorted(rows["position"], position))
-    last = int(rows["first"][at]) - 1 if at < rows.size else MAX_INT64
-    # Only its name tells where a log begins without a batch before the position.
-    first = int(rows["last"][at - 1]) + 1 if at else max(0, min(census.base_offset, last))
-    return Range(first, last)
 
 
 def _end_of(left: Range) -> int | None:

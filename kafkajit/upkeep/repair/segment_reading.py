@@ -25,7 +25,8 @@ from kafkajit.records.control_records import ABORT
 from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import NO_MARKERS, read_markers
 from kafkajit.state.producer_snapshot import snapshot_entries
-from kafkajit.storage.source import as_bytes, read_small
+from kafkajit.storage.source import Source, as_bytes, read_small
+from kafkajit.upkeep.repair.census import look_into_sets
 from kafkajit.upkeep.repair.file_repair import Contents
 from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.pieces import Extent, Piece, source_of
@@ -103,7 +104,7 @@ class LogReading:
             source, start, end = source_of(piece)
             decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
             for batches in Walk(source, start=start, end=end, is_last=True).framed():
-                self._take(batches, piece, segments, plan.base_offset, decoder)
+                self._take(source, batches, piece, segments, plan.base_offset, decoder)
                 source.forget(int(batches.end[-1]))
                 if self.has_ended:
                     return segments
@@ -147,6 +148,7 @@ class LogReading:
 
     def _take(
         self,
+        source: Source,
         batches: Batches,
         piece: Piece,
         segments: list[LoadedSegment],
@@ -166,7 +168,7 @@ class LogReading:
             in_reach = batches[: int(np.argmax(too_far))] if too_far.any() else batches
             good, error = self._follow_producers(in_reach, segment, decoder)
             if good:
-                self._keep(in_reach[:good], piece, segment)
+                self._keep(in_reach[:good], piece, segment, source)
             if error is not None:
                 assert isinstance(piece, Extent)  # what is written is right
                 position = int(in_reach.position[good])
@@ -211,9 +213,10 @@ class LogReading:
             self.aborts.update(aborts.tolist())
         return good, error
 
-    def _keep(self, batches: Batches, piece: Piece, segment: LoadedSegment) -> None:
+    def _keep(self, batches: Batches, piece: Piece, segment: LoadedSegment, source: Source) -> None:
         """Add batches that stay to the segment."""
-        known, first, last = self.known, batches.header["baseOffset"], batches.last_offset
+        known, last = self.known, batches.last_offset
+        first, _ = look_into_sets(source, batches)
         segment.entries.add(batches, str(piece.log) if isinstance(piece, Extent) else None)
         if isinstance(piece, Extent):
             piece = piece._replace(start=int(batches.position[0]), end=int(batches.end[-1]))
@@ -221,7 +224,7 @@ class LogReading:
         is_hole = first[1:] != last[:-1] + 1
         begins = np.flatnonzero(np.append(True, is_hole))
         ends = np.flatnonzero(np.append(is_hole, True))
-        self.kept.append(np.stack([first[begins].astype(np.int64), last[ends]], axis=1))
+        self.kept.append(np.stack([first[begins], last[ends]], axis=1))
         known.has_holes |= bool(first[0] != known.next_offset or is_hole.any())
         known.has_holes |= lacks_records(batches)
         known.next_offset = int(last[-1]) + 1

@@ -5,31 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from partitions import CONFIG, data, log_name, make_partition, marker, offsets_in, transactional
+from partitions import CONFIG, damaged, data, flipped, log_name, marker, offsets_in, transactional
 
 import kafkajit
+import kafkajit.testing as kt
 from kafkajit.upkeep.repair.lost_ends import LostEnd
 
 ABORT, COMMIT = 0, 1
-Segments = dict[int, list[bytes]]
-
-
-def flipped(batch: bytes, *bits: int) -> bytes:
-    content = bytearray(batch)
-    for bit in bits or (8 * (len(batch) - 2),):
-        content[bit // 8] ^= 1 << bit % 8
-    return bytes(content)
-
-
-def damaged(work: Path, sound: Segments, damage: Segments) -> Path:
-    """A partition of sound segments, of which some get other batches, and some go."""
-    folder = make_partition(work / "kafka" / "orders-0", sound)
-    for base, batches in damage.items():
-        log = folder / log_name(base)
-        log.write_bytes(b"".join(batches)) if batches else log.unlink()
-    for path in [*folder.glob("*.txnindex"), *folder.glob("*.snapshot")]:
-        path.unlink()
-    return folder
 
 
 def ends(folder: Path, **options: object) -> list[LostEnd]:
@@ -106,3 +88,75 @@ def test_a_new_marker_does_not_have_an_epoch_that_nothing_proves(
     kafkajit.repair(folder, config=CONFIG, salvage=True, abort_open=True).apply()
     headers = kafkajit.read_record_batches(folder / log_name(0)).to_pylist()
     assert {one["producerEpoch"] for one in headers if one["producerId"] == 7} == {0}
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("option", ["abort_open", "commit_open", None])
+def test_no_marker_is_written_at_an_offset_within_a_set_of_messages(
+    tmp_path: Path, option: str | None, magic: int
+) -> None:
+    records = [kt.Record(b"k", b"v")] * 6
+    rest = kt.message_set(records, base_offset=2, magic=magic, codec="gzip")
+    head = transactional(0, 8, count=1)
+    folder = damaged(
+        tmp_path,
+        {0: [head, data(1, 1), rest]},
+        {0: [head, flipped(data(1, 1)), rest]},
+    )
+    options = {} if option is None else {option: True}
+    kafkajit.repair(folder, config=CONFIG, salvage=True, **options).apply()
+    assert offsets_in(folder) == [0, *range(2, 8)]
+    assert not kafkajit.repair(folder, config=CONFIG, salvage=True).is_needed
+
+
+@pytest.mark.parametrize("wrong", [0xFF, 0xFFFF00, 0x80000000])
+def test_a_damaged_marker_hides_no_others_behind_the_offsets_it_claims(
+    tmp_path: Path, wrong: int
+) -> None:
+    first, second = marker(2, 8, COMMIT), marker(5, 7, COMMIT)
+    lying = first[:23] + wrong.to_bytes(4, "big") + first[27:]
+    head = [transactional(0, 8)]
+    tail = [transactional(6, 7, 2), marker(8, 7, ABORT), data(9)]
+    folder = damaged(
+        tmp_path,
+        {0: [*head, first], 3: [transactional(3, 7), second, *tail]},
+        {0: [*head, lying], 3: [transactional(3, 7), flipped(second), *tail]},
+    )
+    assert by_producer(ends(folder))[7] == (COMMIT, ABORT)
+    kafkajit.repair(folder, config=CONFIG, salvage=True, commit_open=True).apply()
+    assert offsets_in(folder) == list(range(11))
+    aborted = kafkajit.Log(folder).aborted_transactions(0, 99).to_pylist()
+    assert [(one["producerId"], one["firstOffset"]) for one in aborted] == [(7, 6)]
+
+
+def test_a_new_marker_has_no_leader_epoch_that_no_broker_writes(tmp_path: Path) -> None:
+    head, lost = transactional(0, 8), marker(2, 8, COMMIT)
+    low = head[:12] + b"\xff\x00\x00\x00" + head[16:]
+    folder = damaged(tmp_path, {0: [head, lost, data(3)]}, {0: [low, flipped(lost), data(3)]})
+    kafkajit.repair(folder, config=CONFIG, salvage=True, commit_open=True).apply()
+    assert offsets_in(folder) == list(range(5))
+
+
+@pytest.mark.parametrize("damage", ["bit", "zeros"])
+def test_a_marker_is_found_behind_copies_of_another_segment(tmp_path: Path, damage: str) -> None:
+    own = [transactional(0, 8), marker(2, 8, COMMIT), data(3)]
+    copies = [data(5), data(7)]
+    gone = flipped(own[1]) if damage == "bit" else bytes(len(own[1]))
+    folder = damaged(
+        tmp_path,
+        {0: own, 5: copies, 9: [data(9)]},
+        {0: [*copies, own[0], gone, own[2]]},
+    )
+    (end,) = ends(folder)
+    assert (end.since, end.hole.last, end.was) == (2, 2, COMMIT if damage == "bit" else None)
+    kafkajit.repair(folder, config=CONFIG, salvage=True, commit_open=True).apply()
+    assert offsets_in(folder) == list(range(11))
+    assert not kafkajit.repair(folder, config=CONFIG, salvage=True).is_needed
+
+
+def test_a_marker_is_found_at_the_end_of_a_segment_with_another_ones_name(tmp_path: Path) -> None:
+    last = [data(3, 1), transactional(4, 7), marker(6, 7, ABORT)]
+    sound = {0: [data(0, 2)], 2: [data(2, 1)], 3: last}
+    exchanged = {0: [*last[:2], flipped(last[2])], 3: sound[0]}
+    (end,) = ends(damaged(tmp_path, sound, exchanged))
+    assert (end.transaction.producer_id, end.marker_offset, end.was) == (7, 6, ABORT)

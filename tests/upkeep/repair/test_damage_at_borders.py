@@ -1,0 +1,70 @@
+"""Damage at the borders of segments and of the log: its offsets, and its records counted once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from partitions import CONFIG, damaged, data, files_in, flipped, log_name, moved, offsets_in
+
+import kafkajit
+
+
+def salvaged(folder: Path) -> dict[str, Any]:
+    """The plan's document of the partition, which is then repaired."""
+    plan = kafkajit.repair(folder, config=CONFIG, salvage=True)
+    document = plan.partitions[0].document()
+    plan.apply()
+    assert not kafkajit.repair(folder, config=CONFIG, salvage=True).is_needed
+    return document
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_records_at_both_sides_of_a_border_are_counted_once(tmp_path: Path, count: int) -> None:
+    last = 4 + count
+    sound = {0: [data(0), data(2)], 4: [data(4, count)], last: [data(last)]}
+    lost = {0: [data(0), flipped(data(2))], 4: [flipped(data(4, count))]}
+    document = salvaged(damaged(tmp_path, sound, lost))
+    assert document["records"] == {
+        "there": 6 + count,
+        "kept": 4,
+        "lost": 2 + count,
+        "uncountedBytes": 0,
+    }
+    found = [(one["firstMissingOffset"], one["lastMissingOffset"]) for one in document["damage"]]
+    assert found == [(2, 3), (4, last - 1)]
+
+
+@pytest.mark.parametrize("at", [494, 0, 999])
+def test_a_last_batch_before_the_logs_start_is_damage(tmp_path: Path, at: int) -> None:
+    """Kept under its offset, it would be a record that no consumer has seen there."""
+    sound = {1000: [data(1000, 3), data(1003)], 1005: [data(1005, 1), data(1006, 1)]}
+    wrong = {1005: [data(1005, 1), moved(data(1006, 1), at)]}
+    folder = damaged(tmp_path, sound, wrong)
+    document = salvaged(folder)
+    assert document["records"]["lost"] == 1
+    assert offsets_in(folder) == list(range(1000, 1006))
+
+
+def test_batches_beside_damage_do_not_move_before_the_logs_start(tmp_path: Path) -> None:
+    batches = [data(1000, 3), data(1003), data(1005), data(1007)]
+    zeroed = [batches[0], bytes(len(batches[1])), moved(batches[2], 0), batches[3]]
+    folder = damaged(tmp_path, {1000: batches, 1009: [data(1009)]}, {1000: zeroed})
+    document = salvaged(folder)
+    assert document["records"]["lost"] == 4
+    assert offsets_in(folder) == [1000, 1001, 1002, *range(1007, 1011)]
+    assert [name for name in files_in(folder) if name.endswith(".log")] == [
+        log_name(1000),
+        log_name(1009),
+    ]
+
+
+@pytest.mark.parametrize("salvage", [False, True])
+def test_a_second_copy_of_what_stays_is_no_loss(tmp_path: Path, salvage: bool) -> None:
+    sound = {0: [data(0)], 2: [data(2)], 4: [data(4)]}
+    folder = damaged(tmp_path, sound, {4: [data(2), data(2), data(4)]})
+    plan = kafkajit.repair(folder, config=CONFIG, salvage=salvage)
+    assert plan.partitions[0].document()["records"]["lost"] == 0
+    plan.apply()
+    assert offsets_in(folder) == list(range(6))
