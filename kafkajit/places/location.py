@@ -181,6 +181,10 @@ def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None, tuple[str,
         raise ValueError(f"cannot open {shown(uri[0])}: {reason}") from None
 
 
+def _inside(folder: str) -> FileSelector:
+    return FileSelector(folder, allow_not_found=True)
+
+
 class Location:
     """A location, split into a file system and a path on it.
 
@@ -226,6 +230,10 @@ class Location:
         (info,) = self._opened.get_file_info([path])
         if info.type == FileType.NotFound:
             raise FileNotFoundError(f"there is nothing at {self._prefix}{path}")
+        may_be_folder = self._filesystem is not None and info.type == FileType.File
+        # Some tools leave an empty object with the name of a folder.
+        if may_be_folder and not info.size and self._opened.get_file_info(_inside(path)):
+            return FileInfo(path, FileType.Directory)
         return info
 
     def check(self, info: FileInfo) -> None:

@@ -299,7 +299,25 @@ def import_files(
     left_out = LeftOut(files=[path for some in found for path in some.skipped])
     for file in inputs:
         left_out.columns.update(columns.read_of(file.ignored))
+        if "date" in file.folders and "timestamp" not in present.get(file.path, ("timestamp",)):
+            left_out.columns.update(columns.read_of(["date"]))
+    if not has_offsets and columns.read_of(["date"]):
+        _check_dates(inputs)
     return ImportPlan(inputs, parsed, columns, has_offsets, left_out)
+
+
+def _check_dates(files: Iterable[InputFile]) -> None:
+    """Raise if folders by date divide an exported partition: its order is that of offsets."""
+    first: dict[tuple[str | None, str], InputFile] = {}
+    for file in files:
+        if file.series is not None and "date" in file.folders:
+            one = first.setdefault((file.folders.get("topic"), file.series[0]), file)
+            if one.folders["date"] != file.folders["date"]:
+                raise ValueError(
+                    f"{one.path} and {file.path} are parts of one partition, and only the column "
+                    "offset tells their order: export it, too, or ignore the column date to import "
+                    "the records in the order of dates"
+                )
 
 
 def _present(file: InputFile, columns: InputColumns) -> set[str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from exporting import append, records_in
@@ -244,3 +245,26 @@ def test_a_file_and_a_link_to_it_are_refused(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to("a.csv")
     with pytest.raises(ValueError, match=r"a\.csv and .*link\.csv are one file: its records would"):
         kafkajit.import_files(f"{tmp_path}/*.csv", tmp_path / "logs", topic="t", partitions=1)
+
+
+@pytest.mark.parametrize("columns", [["timestamp", "value"], ["timestamp", "offset", "value"]])
+def test_parts_by_date_need_their_offsets(columns: list[str], tmp_path: Path) -> None:
+    append(tmp_path / "logs" / "t-0", range(200))
+    out, back = tmp_path / "out", tmp_path / "back"
+    kafkajit.export(tmp_path / "logs", out, to="parquet", columns=columns, partition_by="date")
+    named: dict[str, Any] = {"topic": "t", "partitions": 1}
+    if "offset" in columns:
+        kafkajit.import_files(out, back, **named).apply()
+        return
+    with pytest.raises(ValueError, match="only the column offset tells their order"):
+        kafkajit.import_files(out, back, **named)
+    kafkajit.import_files(out, back, ignore_columns="date", **named).apply()
+
+
+def test_a_date_in_a_path_is_named_if_there_is_no_timestamp(tmp_path: Path) -> None:
+    append(tmp_path / "logs" / "t-0", range(20))
+    for columns in (["offset", "value"], ["offset", "value", "timestamp"]):
+        out = tmp_path / str(len(columns))
+        kafkajit.export(tmp_path / "logs", out, to="jsonl", columns=columns, partition_by="date")
+        plan = kafkajit.import_files(out, tmp_path / "back", topic="t", partitions=1)
+        assert plan.left_out.columns == ({"date"} if len(columns) == 2 else set())

@@ -559,3 +559,29 @@ def test_a_word_that_a_dictionary_lacks_is_an_error_with_the_file(
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: iter(table.to_batches()))
     with pytest.raises(ValueError, match=r"rows\.parquet cannot be .*: index 5 is out"):
         imported(tmp_path, file_of(pa.array(["a"]), "parquet"), ".parquet")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "interval day to second",
+        {"type": "array", "elementType": "interval year to month", "containsNull": True},
+        {"type": "struct", "fields": [{"name": "a", "type": "interval", "nullable": True}]},
+    ],
+)
+def test_intervals_of_spark_are_refused(kind: Any, tmp_path: Path) -> None:
+    """Its Parquet files have them as numbers, and tell the type only in the footer."""
+    fields = [
+        {"name": "key", "type": "long", "nullable": True},
+        {"name": "value", "type": kind, "nullable": True},
+    ]
+    schema = {"org.apache.spark.sql.parquet.row.metadata": json.dumps({"fields": fields})}
+    table = pa.table({"key": [1], "value": [93_784_000_000]}).replace_schema_metadata(schema)
+    pq.write_table(table, tmp_path / "a.parquet")
+    named: dict[str, Any] = {"topic": "t", "partitions": 1}
+    with pytest.raises(ValueError, match="column 'value' has intervals"):
+        kafkajit.import_files(tmp_path / "a.parquet", tmp_path / "logs", **named).apply()
+    plan = kafkajit.import_files(
+        tmp_path / "a.parquet", tmp_path / "logs", value_column="key", **named
+    )
+    plan.apply()

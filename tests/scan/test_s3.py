@@ -565,3 +565,14 @@ def test_a_wrong_option_is_named_without_the_secret(store: Store) -> None:
     with pytest.raises(ValueError, match=r"^cannot open s3://logs/root: option anonymous: ") as e:
         find_files(with_secret(store, "root") + "&anonymous=perhaps")
     assert SECRET not in str(e.value)
+
+
+@pytest.mark.parametrize("ending", ["", "/"])
+def test_an_empty_object_with_a_folders_name_does_not_hide_it(ending: str, store: Store) -> None:
+    """Some tools leave one for each folder."""
+    store.put_folder(FOLDERS["zstd-0"], "marked/zstd-0")
+    for key in ("marked", "marked/", "marked/zstd-0", "marked/zstd-0/"):
+        store.put(key, b"")
+    expected = read_table(store.uri("root/zstd-0")).num_rows
+    for key in ("marked", "marked/zstd-0"):
+        assert read_table(store.uri(f"{key}{ending}")).num_rows == expected > 0

@@ -32,6 +32,7 @@ _CAREFUL: dict[str, Any] = {"pre_buffer": False, "page_checksum_verification": T
 _MOST_EMPTY_ROWS = 1 << 24  # of a batch that has fewer bits
 _CONTINUES = b"\xff\xff\xff\xff"  # before each message of a stream, since Arrow 0.15
 _END_OF_STREAM = bytes(4)
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def parquet_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Iterator[Rows]:
@@ -50,6 +51,7 @@ def parquet_rows(filesystem: Storage, path: str, wanted: Collection[str]) -> Ite
         used = [name for name in names if name in wanted]
         check_extensions(file.schema_arrow, used)
         _check_types(file.schema, used)
+        _check_types_of_spark(metadata, used)
         groups = _row_groups(opened, metadata)
         rows = _batch_rows(groups)
         repeated = _repeated(opened, metadata, groups, rows, used)
@@ -111,6 +113,34 @@ def _check_types(schema: pq.ParquetSchema, used: Collection[str]) -> None:
         if leaf.converted_type == "INTERVAL":
             for column in _columns_of(leaf.path, used):
                 raise BadInputError(f"column {column!r} has intervals: cast it to text or numbers")
+
+
+def _check_types_of_spark(metadata: pq.FileMetaData, used: Collection[str]) -> None:
+    """Refuse Spark's intervals, which are plain numbers but for the schema in the footer."""
+    try:
+        fields = json.loads((metadata.metadata or {}).get(_SPARK_SCHEMA, b"{}")).get("fields", ())
+        found = [one["name"] for one in fields if any(map(_is_interval, _kinds_in(one["type"])))]
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
+        return  # another program's
+    for name in found:
+        if name in used:
+            raise BadInputError(f"column {name!r} has intervals: cast it to text or numbers")
+
+
+def _kinds_in(kind: Any) -> Iterator[str]:
+    """The names of types in a type as Spark writes it."""
+    if isinstance(kind, str):
+        yield kind
+        return
+    for name in ("elementType", "keyType", "valueType"):
+        if name in kind:
+            yield from _kinds_in(kind[name])
+    for field in kind.get("fields", ()):
+        yield from _kinds_in(field["type"])
+
+
+def _is_interval(kind: str) -> bool:
+    return kind.startswith("interval")
 
 
 def _columns_of(path: str, used: Collection[str]) -> list[str]:

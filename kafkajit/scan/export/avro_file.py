@@ -144,12 +144,16 @@ def _record(name: str, fields: Any, used: set[str]) -> dict[str, Any]:
         "fields": [
             {
                 "name": _checked(field.name),
-                "type": ["null", _type(field.type, f"{name}_{field.name}", used)],
+                "type": _or_null(_type(field.type, f"{name}_{field.name}", used)),
                 "default": None,
             }
             for field in fields
         ],
     }
+
+
+def _or_null(type_: Any) -> Any:
+    return type_ if type_ == "null" else ["null", type_]
 
 
 def _checked(name: str) -> str:
@@ -184,9 +188,9 @@ def _type(type_: pa.DataType, name: str, used: set[str]) -> Any:
     if pa.types.is_struct(type_):
         return _record(name, type_, used)
     if pa.types.is_list(type_):
-        return {"type": "array", "items": ["null", _type(type_.value_type, name, used)]}
+        return {"type": "array", "items": _or_null(_type(type_.value_type, name, used))}
     if pa.types.is_map(type_):
-        return {"type": "map", "values": ["null", _type(type_.item_type, name, used)]}
+        return {"type": "map", "values": _or_null(_type(type_.item_type, name, used))}
     if pa.types.is_timestamp(type_) and type_.unit in _UNITS:
         local = "" if type_.tz else "local-"
         unit = _UNITS[type_.unit]

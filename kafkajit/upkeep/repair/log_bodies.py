@@ -87,7 +87,12 @@ class Bodies:
         fates[self._misplaced(log) & (fates == "")] = MISPLACED
         fits = np.flatnonzero(fates == "")
         if fits.size > 1 and (first[fits][1:] <= last[fits][:-1]).any():
-            chain = self._without_leap(log, fits, fits[longest_chain(first[fits], last[fits])])
+            chain = fits[longest_chain(first[fits], last[fits])]
+            if last[chain[-1]] < base_offset and (first[fits] == base_offset).any():
+                # Copies of another segment, beside batches that the name is right for.
+                own = fits[first[fits] >= base_offset]
+                chain = own[longest_chain(first[own], last[own])]
+            chain = self._without_leap(log, fits, chain)
             self._stray(log, np.setdiff1d(fits, chain))
             fits = chain
         begin = int(np.searchsorted(first[fits], base_offset))

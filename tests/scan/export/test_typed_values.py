@@ -190,3 +190,18 @@ def test_names_with_dots_are_names(to: str, tmp_path: Path) -> None:
     kafkajit.export(tmp_path / "t-0", out, **named)
     rows = pq.read_table(out).to_pylist() if to == "parquet" else [json.loads(out.read_text())]
     assert rows == [{"value": value}]
+
+
+def test_null_types_are_exported_to_avro(tmp_path: Path) -> None:
+    again: dict[str, Any] = {"type": "array", "items": "Tree"}
+    tree = avro({"n": "null", "list": {"type": "array", "items": "null"}, "more": again}, "Tree")
+    row = {"n": None, "list": [None], "more": [{"n": None, "list": [], "more": []}]}
+    (tmp_path / "t-0").mkdir()
+    value = io.BytesIO()
+    fastavro.schemaless_writer(value, fastavro.parse_schema(tree), row)
+    content = kt.batch([kt.Record(value=value.getvalue())])
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(content)
+    named: dict[str, Any] = {"value_schema": json.dumps(tree), "columns": ["value"]}
+    kafkajit.export(tmp_path / "t-0", tmp_path / "t.avro", **named)
+    with (tmp_path / "t.avro").open("rb") as file:
+        assert list(fastavro.reader(file)) == [{"value": row}]

@@ -68,3 +68,14 @@ def test_a_second_copy_of_what_stays_is_no_loss(tmp_path: Path, salvage: bool) -
     assert plan.partitions[0].document()["records"]["lost"] == 0
     plan.apply()
     assert offsets_in(folder) == list(range(6))
+
+
+@pytest.mark.parametrize("in_front", [False, True])
+def test_copies_beside_a_segments_own_batches_do_not_make_these_leap(
+    tmp_path: Path, in_front: bool
+) -> None:
+    sound = {0: [data(0), data(2), data(4)], 9: [data(9)]}
+    both = [*sound[0], *sound[9]] if in_front else [*sound[9], *sound[0]]
+    folder = damaged(tmp_path, sound, {9: both})
+    assert salvaged(folder)["records"]["lost"] == 0
+    assert offsets_in(folder) == [*range(6), 9, 10]
