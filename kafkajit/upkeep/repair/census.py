@@ -27,6 +27,7 @@ from kafkajit.walk.tail import only_zeros
 from kafkajit.walk.walk import Walk
 
 ZEROS = "zeros"
+_LIES = "InvalidOffsetError: its offset, which no checksum covers, is not that of its last message"
 # Those beside one batch with a wrong base offset.
 _MOST_HOLES = 2
 
@@ -143,6 +144,38 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
 
 
 def _parts(source: Source) -> Iterator[Batches | Gap]:
+    """Yield the batches of a log that have right offsets, too, and the bytes between them."""
+    for part in _sound_parts(source):
+        if isinstance(part, Gap):
+            yield part
+            continue
+        start = 0
+        for row in _lying_sets(source, part):
+            if row > start:
+                yield part[start:row]
+            position = int(part.position[row])
+            yield Gap(source.path, position, int(part.end[row]) - position, _LIES)
+            start = row + 1
+        if start < len(part):
+            yield part[start:]
+
+
+def _lying_sets(source: Source, batches: Batches) -> list[int]:
+    """The sets of v0 whose offset, which no checksum covers, is not that of their last message."""
+    sets = np.flatnonzero(batches.is_message_set & (batches.header["magic"] == 0))
+    if not sets.size:
+        return []
+    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+    found = []
+    for row in sets.tolist():
+        chunk = decoder.decode(batches[row : row + 1])
+        has_records = len(chunk.batches) and chunk.counts[0]
+        if has_records and chunk.fields["offset"].max() != batches.last_offset[row]:
+            found.append(row)
+    return found
+
+
+def _sound_parts(source: Source) -> Iterator[Batches | Gap]:
     """Yield the sound batches of a log, and the bytes between them, up to its last byte."""
     start: int | None = 0
     while start is not None:

@@ -80,6 +80,9 @@ def damaged_batches(
     for batch in _headers(content, position):
         if batch.first != expected or (last is not None and batch.last > last):
             return []
+        if last is None and batch.wrong_bits is None:
+            # Neither number is proved, and no batch behind bounds them.
+            batch = batch._replace(last=min(batch.last, batch.first + max(batch.records - 1, 0)))
         found.append(batch)
         expected = batch.last + 1
     if last is not None and expected != last + 1:

@@ -27,8 +27,8 @@ from kafkajit.upkeep.repair.lost_end_search import find_lost_ends
 from kafkajit.upkeep.repair.lost_ends import POSSIBLE, LostEnd
 from kafkajit.upkeep.repair.new_markers import holes_of, new_markers
 from kafkajit.upkeep.repair.outcome_files import Surroundings
-from kafkajit.upkeep.repair.pieces import Extent, Written
-from kafkajit.upkeep.repair.segment_choice import ChosenSegments, are_kept
+from kafkajit.upkeep.repair.pieces import Extent, Written, are_in
+from kafkajit.upkeep.repair.segment_choice import ChosenSegments
 from kafkajit.upkeep.repair.segment_reading import StoredLog, check_snapshot
 from kafkajit.upkeep.repair.segment_repairs import RepairedSegment
 from kafkajit.walk.tail import foreign_error
@@ -247,7 +247,7 @@ class _Loading:
             if fate.extents == [Extent(log, 0, census.size)]:
                 loaded.records += census.records
                 continue
-            stay = are_kept(census, fate.extents)
+            stay = are_in(census.rows, fate.extents)
             loaded.records += int(census.rows["records"][stay].sum()) + sum(fate.written.values())
             if kept is None:
                 kept = self._kept()

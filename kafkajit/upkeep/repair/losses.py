@@ -19,7 +19,7 @@ from kafkajit.upkeep.repair.census import ZEROS, Census
 from kafkajit.upkeep.repair.damaged_batches import DamagedBatch, damaged_batches
 from kafkajit.upkeep.repair.left_offsets import LeftOffsets
 from kafkajit.upkeep.repair.log_bodies import CONTRADICTS, LEAPS, MISPLACED
-from kafkajit.upkeep.repair.pieces import Extent
+from kafkajit.upkeep.repair.pieces import Extent, are_in
 
 _FAR = 2**63
 _MOST_CLAIMED = 2
@@ -234,9 +234,7 @@ class _Part(NamedTuple):
 
 def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
     rows = census.rows
-    stays = np.zeros(rows.size, dtype=np.bool_)
-    for _, start, end in fate.extents:
-        stays |= (rows["position"] >= start) & (rows["end"] <= end)
+    stays = are_in(rows, fate.extents)
     reasons = np.full(rows.size, "", dtype=object) if fate.fates is None else fate.fates
     is_misplaced = np.isin(reasons.astype(str), (MISPLACED, LEAPS))
     is_ordered = ~is_misplaced & (reasons != CONTRADICTS)

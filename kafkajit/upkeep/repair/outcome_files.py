@@ -76,17 +76,18 @@ class OutcomeFiles:
             # Between the segment and the next one, another one may be lost with its index.
             if hole.last is None or not (hole.batches or hole.last + 1 not in self._beside.bases):
                 return False
+            if hole.segment != self._base_of(hole.first):
+                return False  # its log has another one's name
             segments.add(hole.segment)
         if not segments or not segments <= self._beside.aborts.keys():
             return False  # it has no aborts, or the file is gone or damaged
         known = {(producer, entry.last) for producer, one in self._aborts.items() for entry in one}
-        bases = self._beside.bases
-        own = {
-            abort
-            for abort in self._seen_aborts
-            if max((base for base in bases if base <= abort[1]), default=-1) in segments
-        }
+        own = {abort for abort in self._seen_aborts if self._base_of(abort[1]) in segments}
         return own <= known
+
+    def _base_of(self, offset: int) -> int:
+        """The base offset of the segment that an offset belongs to, by the logs' names."""
+        return max((base for base in self._beside.bases if base <= offset), default=-1)
 
     def in_snapshots(self, one: Transaction, after: int, before: int) -> tuple[int, int | None]:
         """Snapshots between these offsets: the last with it open, the first with it ended."""

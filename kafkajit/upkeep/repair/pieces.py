@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.encode.writer import encode_batches
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.layout import BATCH_HEADER, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.ranges import Range
 from kafkajit.reader import read_record_batches, read_records
-from kafkajit.storage.source import Source, open_file
+from kafkajit.storage.source import Mask, Source, open_file
 from kafkajit.walk.walk import Walk
 
 
@@ -46,6 +48,19 @@ class Written(NamedTuple):
 
 
 Piece = Extent | Written
+
+
+def are_in(rows: npt.NDArray[np.void], extents: Iterable[Extent]) -> Mask:
+    """Whether each batch of a log, by its position and end, is in one of these extents of it."""
+    found = np.zeros(rows.size, dtype=np.bool_)
+    for _, start, end in extents:
+        found |= (rows["position"] >= start) & (rows["end"] <= end)
+    return found
+
+
+def producer_of(marker: Written) -> int:
+    """The producer of a marker that is written."""
+    return int(np.frombuffer(marker.content[:RECORD_BATCH_OVERHEAD], BATCH_HEADER)["producerId"][0])
 
 
 def source_of(piece: Piece) -> tuple[Source, int, int]:

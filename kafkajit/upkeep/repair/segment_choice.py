@@ -10,7 +10,7 @@ look at all batches from there on.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -37,7 +37,15 @@ from kafkajit.upkeep.repair.losses import Kept
 from kafkajit.upkeep.repair.lost_ends import Hole
 from kafkajit.upkeep.repair.new_markers import LostMarker
 from kafkajit.upkeep.repair.outcome_files import CutAway
-from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, part_of, with_pieces
+from kafkajit.upkeep.repair.pieces import (
+    Extent,
+    Piece,
+    Written,
+    are_in,
+    part_of,
+    producer_of,
+    with_pieces,
+)
 from kafkajit.upkeep.repair.places import Places
 from kafkajit.upkeep.repair.segment_reading import LogReading, SegmentPlan, StoredLog
 from kafkajit.upkeep.repair.segment_repairs import (
@@ -64,6 +72,7 @@ class ChosenSegments:
         self._earlier_logs: list[Path] = []
         self._first_changed: int | None = None  # the first segment that is not as it was
         self.strays: dict[Path, Mask] = {}  # the batches of a log that are out of order
+        self._markers: list[tuple[int, int]] = []  # new ones: offsets and producers
         # Of logs that are not simply one segment: why each batch goes, and the end that goes.
         self.arranged: dict[Path, tuple[npt.NDArray[np.object_], Tail | None]] = {}
         self.starts_anew = False  # nothing that was known of the log before is true any more
@@ -108,7 +117,7 @@ class ChosenSegments:
         self.segments, self._earlier_logs, self._first_changed = [], [], None
         self.reading = LogReading(self._stored)
 
-    def insert(self, written: Iterable[tuple[int, Written]]) -> None:
+    def insert(self, written: Sequence[tuple[int, Written]]) -> None:
         """Read the segments once more with batches written at offsets that no batch has."""
         before, changed = self.segments, self._first_changed
         bases = [segment.base_offset for segment in before]
@@ -116,6 +125,7 @@ class ChosenSegments:
         for offset, piece in written:
             others[max(bisect_right(bases, offset) - 1, 0)].append((offset, piece))
         self._begin_again()
+        self._markers = [(offset, producer_of(piece)) for offset, piece in written]
         for number, (segment, new) in enumerate(zip(before, others, strict=True)):
             plan = SegmentPlan(segment.base_offset, [*with_pieces(segment.pieces, new)])
             is_changed = bool(new) or (changed is not None and number >= changed)
@@ -237,6 +247,7 @@ class ChosenSegments:
                 earlier_logs=self._earlier_logs,
                 index_interval=stored.options.config.index_interval_bytes,
                 contents=stored.contents,
+                markers=self._markers,
             )
             self.segments.append(repaired_segment(segment, context))
             self._earlier_logs += segment.logs
@@ -250,7 +261,7 @@ class ChosenSegments:
         stays = self.extents()
         for other, census in self.all_censuses():
             fates, tail = self.arranged.get(other, (_no_fates(census), None))
-            kept = are_kept(census, stays.get(other, []))
+            kept = are_in(census.rows, stays.get(other, []))
             fates[~kept & (fates == "")] = BEHIND
             if other == log:
                 tail = Tail(position, reason)
@@ -286,7 +297,7 @@ class ChosenSegments:
             census = self._censuses[log]
             rows = census.rows
             is_wrong = self._is_wrong(log)
-            stay = are_kept(census, stays.get(log, []))
+            stay = are_in(census.rows, stays.get(log, []))
             offsets_left = LeftOffsets(census, ~is_wrong, stay)
             is_gone = (fates != "") & (fates != COPY) & (fates != BEHIND) & (rows["records"] == 0)
             for row in np.flatnonzero(is_gone).tolist():
@@ -310,7 +321,7 @@ class ChosenSegments:
         firsts = {census.first_offset for _, census in self.all_censuses() if census.batches}
         for log in self.arranged:
             census = self._censuses[log]
-            stay = are_kept(census, stays.get(log, []))
+            stay = are_in(census.rows, stays.get(log, []))
             offsets_left = LeftOffsets(census, ~self._is_wrong(log), stay)
             for gap in census.gaps:
                 left = offsets_left.at(gap.position)
@@ -385,11 +396,3 @@ def _end_of(left: Range) -> int | None:
 
 def _no_fates(census: Census) -> npt.NDArray[np.object_]:
     return np.full(census.batches, "", dtype=object)
-
-
-def are_kept(census: Census, extents: Sequence[Extent]) -> Mask:
-    """The sound batches of a log that are in these extents."""
-    kept = np.zeros(census.batches, dtype=np.bool_)
-    for _, start, end in extents:
-        kept |= (census.rows["position"] >= start) & (census.rows["end"] <= end)
-    return kept

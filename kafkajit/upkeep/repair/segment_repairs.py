@@ -118,6 +118,7 @@ class SegmentContext(NamedTuple):
     earlier_logs: Sequence[Path]  # the logs of the segments before it
     index_interval: int
     contents: Contents
+    markers: Sequence[tuple[int, int]] = ()  # the new ones: their offsets and producers
 
 
 def repaired_segment(segment: LoadedSegment, context: SegmentContext) -> RepairedSegment:
@@ -219,4 +220,5 @@ def _problem(
         [*context.earlier_logs, *([] if own is None else [own])],
         known_since=segment.known_since,
         has_holes=segment.has_holes,
+        new_markers=context.markers,
     )

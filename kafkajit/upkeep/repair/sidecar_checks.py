@@ -106,6 +106,7 @@ def problem_with_transaction_index(
     *,
     known_since: int,
     has_holes: bool,
+    new_markers: Sequence[tuple[int, int]] = (),
 ) -> str | None:
     """Check a .txnindex.
 
@@ -117,6 +118,7 @@ def problem_with_transaction_index(
         logs: the logs of the partition up to the segment's own.
         known_since: `expected` knows transactions from this offset on; they may begin before it.
         has_holes: whether offsets are missing in the log, as after compaction.
+        new_markers: the offsets and producers of markers that are not in the logs yet.
     """
     if content.tobytes() == expected.tobytes():
         return None
@@ -144,7 +146,10 @@ def problem_with_transaction_index(
         if first > begins or (first < begins and not may_begin_earlier):
             return f"entry {row}: {_BEGINS_ELSEWHERE}"
         if max(first, known_since) < begins:
-            earlier.append(_Stretch(row, producer, max(first, known_since), begins))
+            stretch = _Stretch(row, producer, max(first, known_since), begins)
+            if any(stretch.start <= at < begins and who == producer for at, who in new_markers):
+                return f"entry {row}: {_BEGINS_ELSEWHERE}"
+            earlier.append(stretch)
         if right is None:
             continue
         stable = int(right["lastStableOffset"])

@@ -5,7 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from partitions import CONFIG, damaged, data, flipped, log_name, marker, offsets_in, transactional
+from partitions import (
+    CONFIG,
+    damaged,
+    data,
+    flipped,
+    log_name,
+    make_partition,
+    marker,
+    offsets_in,
+    transactional,
+)
 
 import kafkajit
 import kafkajit.testing as kt
@@ -160,3 +170,38 @@ def test_a_marker_is_found_at_the_end_of_a_segment_with_another_ones_name(tmp_pa
     exchanged = {0: [*last[:2], flipped(last[2])], 3: sound[0]}
     (end,) = ends(damaged(tmp_path, sound, exchanged))
     assert (end.transaction.producer_id, end.marker_offset, end.was) == (7, 6, ABORT)
+
+
+@pytest.mark.parametrize("wrong", [0x00FF0000, 0x7F000000])
+def test_a_damaged_last_batch_does_not_put_the_logs_end_far_away(
+    tmp_path: Path, wrong: int
+) -> None:
+    last = data(2, 2)
+    lying = last[:23] + wrong.to_bytes(4, "big") + last[27:]
+    folder = damaged(tmp_path, {0: [transactional(0, 7), last]}, {0: [transactional(0, 7), lying]})
+    kafkajit.repair(folder, config=CONFIG, salvage=True, abort_open=True).apply()
+    assert kafkajit.Log(folder).end_offset <= 5
+
+
+def test_a_txnindex_tells_nothing_of_a_log_with_another_ones_name(tmp_path: Path) -> None:
+    """The .txnindex of segment 6 has all aborts of that segment, but the hole is in another."""
+    first = [transactional(0, 9), marker(2, 9, ABORT), data(3, 3)]
+    second = [transactional(6, 8), marker(8, 8, ABORT), data(9)]
+    folder = make_partition(tmp_path / "orders-0", {0: first, 6: second})
+    (folder / log_name(0)).write_bytes(b"".join(second))
+    lost = [first[0], bytes(len(first[1])), first[2]]
+    (folder / log_name(6)).write_bytes(b"".join(lost))
+    (folder / log_name(0, ".txnindex")).unlink()
+    (end,) = ends(folder)
+    assert (end.transaction.producer_id, end.was) == (9, None)
+
+
+@pytest.mark.parametrize("option", ["commit_open", "abort_open"])
+def test_an_entry_of_a_txnindex_begins_behind_a_new_marker(tmp_path: Path, option: str) -> None:
+    """The transaction began in the lost segment, where the new marker ends the one before it."""
+    middle = [data(2), marker(4, 7, COMMIT), transactional(5, 7, 2), data(7)]
+    last = [transactional(9, 7, 4), marker(11, 7, ABORT), data(12)]
+    folder = make_partition(tmp_path / "orders-0", {0: [transactional(0, 7)], 2: middle, 9: last})
+    (folder / log_name(2)).unlink()
+    kafkajit.repair(folder, config=CONFIG, salvage=True, **{option: True}).apply()  # type: ignore[arg-type]
+    assert not kafkajit.repair(folder, config=CONFIG, salvage=True).is_needed

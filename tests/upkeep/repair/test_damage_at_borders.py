@@ -9,6 +9,7 @@ import pytest
 from partitions import CONFIG, damaged, data, files_in, flipped, log_name, moved, offsets_in
 
 import kafkajit
+import kafkajit.testing as kt
 
 
 def salvaged(folder: Path) -> dict[str, Any]:
@@ -79,3 +80,18 @@ def test_copies_beside_a_segments_own_batches_do_not_make_these_leap(
     folder = damaged(tmp_path, sound, {9: both})
     assert salvaged(folder)["records"]["lost"] == 0
     assert offsets_in(folder) == [*range(6), 9, 10]
+
+
+@pytest.mark.parametrize("bit", [1, 10, 40, 62])
+@pytest.mark.parametrize("salvage", [False, True])
+def test_a_set_of_v0_with_another_offset_than_its_last_message_is_damage(
+    tmp_path: Path, salvage: bool, bit: int
+) -> None:
+    def messages(base: int) -> bytes:
+        return kt.message_set([kt.Record(b"k")] * 3, base_offset=base, magic=0, codec="gzip")
+
+    sound = {0: [messages(0), messages(3)], 6: [messages(6)], 9: [messages(9)]}
+    folder = damaged(tmp_path, sound, {0: [messages(0), flipped(messages(3), 63 - bit)]})
+    kafkajit.repair(folder, config=CONFIG, salvage=salvage).apply()
+    assert offsets_in(folder) == [0, 1, 2, *(range(6, 12) if salvage else ())]
+    assert not kafkajit.repair(folder, config=CONFIG, salvage=salvage).is_needed
