@@ -63,14 +63,27 @@ class LeftOut:
         columns: the names of columns.
         files: skipped files that may hold records.
         damaged: the rows of each file that are not records, but damage that an export has found.
+        control: the rows of each file that are control records, if their column is ignored.
     """
 
     columns: set[str] = field(default_factory=set)
     files: list[str] = field(default_factory=list)
     damaged: dict[str, int] = field(default_factory=dict)
+    control: dict[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.columns or self.files or self.damaged)
+        return bool(self.columns or self.files or self.damaged or self.control)
+
+    def add_rows(self, path: str, damaged: int, control: int) -> None:
+        """Count rows of a file."""
+        for counts, count in ((self.damaged, damaged), (self.control, control)):
+            if count:
+                counts[path] = counts.get(path, 0) + count
+
+    def forget_rows(self) -> None:
+        """Begin to count rows anew, as files are read once more."""
+        self.damaged.clear()
+        self.control.clear()
 
     def document(self) -> dict[str, Any]:
         """All of it as a JSON object."""
@@ -78,6 +91,7 @@ class LeftOut:
             "columns": sorted(self.columns),
             "files": self.files,
             "damagedRows": dict(sorted(self.damaged.items())),
+            "controlRows": dict(sorted(self.control.items())),
         }
 
     def lines(self) -> list[str]:
@@ -86,12 +100,13 @@ class LeftOut:
         if self.columns:
             names = [printable(name) if name.strip() else repr(name) for name in self.columns]
             lines.append(f"columns that are not imported: {', '.join(sorted(names))}")
-        if self.damaged:
-            rows = sum(self.damaged.values())
-            of = "one row" if rows == 1 else f"{rows:,} rows"
-            lines.append(
-                f"{of} of damage, in the column corruption, not imported: {_few(self.damaged)}"
-            )
+        for counts, of, column in (
+            (self.damaged, "of damage", "column corruption"),
+            (self.control, "of control records", "ignored column controlType"),
+        ):
+            if counts:
+                rows = number_of(sum(counts.values()), "row")
+                lines.append(f"{rows} {of}, in the {column}, not imported: {_few(counts)}")
         if self.files:
             lines.append(f"files that are not imported: {_few(self.files)}")
         return lines

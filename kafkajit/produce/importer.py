@@ -106,7 +106,7 @@ class ImportPlan:
         return "\n".join([*map(str, self.partitions), *notes, *self.left_out.lines()])
 
     def _series(self) -> list[Series]:
-        self.left_out.damaged.clear()
+        self.left_out.forget_rows()
         return series_of(self.files, self._records, by_offset=self.has_offsets)
 
     def _records(self, file: InputFile) -> Iterator[pa.RecordBatch]:
@@ -120,9 +120,7 @@ class ImportPlan:
                 self.columns.check(rows)
                 found = self.columns.records(rows, _in_path(file, self.columns))
             self.left_out.columns.update(found.lost)
-            if found.damaged:
-                damaged = self.left_out.damaged
-                damaged[file.path] = damaged.get(file.path, 0) + found.damaged
+            self.left_out.add_rows(file.path, found.damaged, found.control)
             if found.batch.num_rows:
                 try:
                     check_columns(found.batch.schema, self.options)
@@ -296,6 +294,12 @@ def import_files(
             _all_or_none(name, present)
     parsed = replace(parsed, keep_offsets=keeps)
     columns = replace(columns, options=parsed, present=frozenset().union(*present.values()))
+    for some in found:
+        for name in columns.read_of(some.twice):
+            if name in ("topic", "partition"):
+                raise ValueError(
+                    f"{some.twice[name]}: rename a folder, or ignore the column {name}"
+                )
     left_out = LeftOut(files=[path for some in found for path in some.skipped])
     for file in inputs:
         left_out.columns.update(columns.read_of(file.ignored))

@@ -51,7 +51,7 @@ def test_json_has_every_partition(tmp_path: Path, capsys: pytest.CaptureFixture[
             for number in (0, 1)
         ],
         "errors": [],
-        "leftOut": {"columns": [], "files": [], "damagedRows": {}},
+        "leftOut": {"columns": [], "files": [], "damagedRows": {}, "controlRows": {}},
     }
     assert main(["import", "--apply", "--quiet", *words[3:]]) == 0
     assert capsys.readouterr().out == "2 partitions, 3 records imported\n"
@@ -101,8 +101,9 @@ def test_json_has_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture
         "columns": ["z"],
         "files": [],
         "damagedRows": {str(tmp_path / "a.csv"): 1},
+        "controlRows": {},
     }
-    assert "one row of damage" in shown.err
+    assert "1 row of damage" in shown.err
 
 
 def test_an_error_is_one_line_with_file_and_line(

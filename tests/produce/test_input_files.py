@@ -158,14 +158,23 @@ def test_a_link_that_gives_files_another_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "latest").symlink_to("topic=x")
     (tmp_path / "topic=z").mkdir()
     (tmp_path / "topic=z" / "b.jsonl").symlink_to("../topic=x/partition=0/a.jsonl")
-    (tmp_path / "topic=x" / "c.jsonl").symlink_to("partition=0/a.jsonl")
-    assert found(tmp_path) == (["a.jsonl"], ["topic=y", "b.jsonl"])
+    (tmp_path / "topic=x" / "partition=0" / "c=d.jsonl").symlink_to("a.jsonl")
+    (tmp_path / "topic=x" / "partition=0" / "all").symlink_to(tmp_path)
+    (tmp_path / "run=7").mkdir()
+    folder_with(tmp_path, ["run=7/c.jsonl"])
+    (tmp_path / "run=latest").symlink_to("run=7")
+    assert found(tmp_path) == (["c.jsonl", "a.jsonl"], ["topic=y", "b.jsonl"])
 
 
 def test_a_path_with_two_topics_is_refused(tmp_path: Path) -> None:
-    folder_with(tmp_path, ["topic=x/topic=y/a.jsonl"])
-    with pytest.raises(ValueError, match=r"a\.jsonl is in the folders topic=x and topic=y"):
-        found(tmp_path)
+    folder = folder_with(tmp_path / "partition=3", ["topic=x/topic=y/partition=0/a.jsonl"])
+    named: dict[str, Any] = {"topic": "z", "partitions": 1}
+    with pytest.raises(
+        ValueError, match=r"a\.jsonl is in topic=x and in y: rename a folder, or ig"
+    ):
+        kafkajit.import_files(folder, tmp_path / "logs")
+    kafkajit.import_files(folder, tmp_path / "logs", ignore_columns="topic", **named)
+    kafkajit.import_files(folder / "topic=x" / "topic=y", tmp_path / "logs")
 
 
 @pytest.mark.parametrize("is_planned", [False, True])

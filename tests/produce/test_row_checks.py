@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import kafkajit
@@ -75,3 +77,18 @@ def test_markers_are_left_out_if_their_column_is_ignored(to: str, log: Path) -> 
     columns = [*PLAIN, "isTransactional", "controlType"]
     found = moved(log, columns, to, ignore_columns=["isTransactional", "controlType"])
     assert found == [(0, b"good", False), (1, b"aborted", False)]
+    named: dict[str, Any] = {"ignore_columns": ["isTransactional", "control*"]}
+    plan = kafkajit.import_files(log.parent / f"out.{to}", log.parent / "again", **named)
+    plan.apply()
+    (line,) = plan.left_out.lines()
+    assert line.startswith("2 rows of control records, in the ignored column controlType, not")
+
+
+@pytest.mark.parametrize("kind", ["thermostat", "", 7, None])
+def test_another_programs_column_of_that_name_is_ignored(kind: Any, tmp_path: Path) -> None:
+    rows = [{"value": "a", "controlType": kind}, {"value": "b", "controlType": kind}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    named: dict[str, Any] = {"topic": "t", "partitions": 1, "ignore_columns": "controlType"}
+    plan = kafkajit.import_files(tmp_path / "a.parquet", tmp_path / "back", **named)
+    assert [part.records for part in plan.apply()] == [2]
+    assert not plan.left_out

@@ -32,12 +32,14 @@ from kafkajit.produce.inputs.rows import (
 )
 from kafkajit.produce.inputs.times import times
 from kafkajit.produce.options import ProduceOptions
+from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.storage.globs import glob_to_regex
-from kafkajit.storage.source import Int64s
+from kafkajit.storage.source import Int64s, Mask
 
 CORRUPTION = "corruption"  # of an export in the mode PERMISSIVE
 _MARKERS = "controlType"
+_CONTROL_TYPES = pa.array([*CONTROL_TYPES.values(), UNKNOWN])
 _BYTES = ("key", "value")
 # Columns of a typed export: why a key or a value could not be decoded, which is then NULL.
 _ERRORS = {"key": "keyError", "value": "valueError"}
@@ -64,6 +66,7 @@ class Records(NamedTuple):
 
     batch: pa.RecordBatch
     damaged: int  # rows that are not records, but damage
+    control: int  # rows that are control records, and would become others without their column
     lost: list[str]  # columns that do not go with new offsets, and have something to lose
 
 
@@ -130,10 +133,11 @@ class InputColumns:
     def records(self, rows: Rows, folders: Mapping[str, str]) -> Records:
         """Records of rows, and of the columns in the path of their file."""
         count = rows.count
-        rows = _where_null(CORRUPTION, rows)
+        damage = rows.columns.get(CORRUPTION)
+        rows = rows if damage is None else _filtered_rows(rows, is_null(damage))
         damaged = count - rows.count
-        if self._is_ignored(_MARKERS):
-            rows = _where_null(_MARKERS, rows)  # which would become records
+        if self._is_ignored(_MARKERS) and _MARKERS in rows.columns:
+            rows = _filtered_rows(rows, ~_are_control_types(rows.columns[_MARKERS]))
         columns = {}
         for name in self._kept:
             if name not in self.present and name not in (*_BYTES, "timestamp"):
@@ -150,7 +154,7 @@ class InputColumns:
         if self.options.keep_offsets:
             check_transactions(columns)
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-        return Records(batch, damaged, self._lost(rows))
+        return Records(batch, damaged, count - damaged - rows.count, self._lost(rows))
 
     @property
     def _kept(self) -> tuple[str, ...]:
@@ -214,17 +218,22 @@ class InputColumns:
         return lost
 
 
-def _where_null(name: str, rows: Rows) -> Rows:
-    """The rows that have nothing in a column."""
-    column = rows.columns.get(name)
-    if column is None:
-        return rows
-    is_record = is_null(column)
+def _filtered_rows(rows: Rows, is_record: Mask) -> Rows:
+    """The rows that are records."""
     if is_record.all():
         return rows
     kept = np.flatnonzero(is_record)
     columns = {name: _filtered(column, kept) for name, column in rows.columns.items()}
     return Rows(columns, kept.size, rows.names, lambda row: rows.place(int(kept[row])))
+
+
+def _are_control_types(column: Column) -> Mask:
+    try:
+        texts = _text(column)
+    except (BadInputError, *_ERRORS_OF_CELLS):
+        return np.zeros(len(column), dtype=np.bool_)  # another program's
+    found: Mask = pc.is_in(texts, _CONTROL_TYPES).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _filtered(column: Column, kept: Int64s) -> Column:

@@ -102,6 +102,8 @@ class Found:
 
     files: list[InputFile] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    # The columns that a path has with two values, and the words for the first such path.
+    twice: dict[str, str] = field(default_factory=dict)
 
 
 def input_files(location: str, format_: str | None = None) -> Found:
@@ -160,6 +162,10 @@ def _add_folder(
             _skip(place, hidden or place.name, found)
         else:
             found.files.append(_input(filesystem, place.path, format_))
+            for part in _folders("/".join(parts)):
+                value = found.files[-1].folders[part[1]]
+                if value != part[2]:
+                    found.twice.setdefault(part[1], f"{place.path} is in {part[0]} and in {value}")
 
 
 def _check_table(folder: str, parts: list[str]) -> None:
@@ -194,13 +200,7 @@ def _input(filesystem: Storage, path: str, format_: str | None) -> InputFile:
         raise ValueError(
             f"the format of {path} is not known by its name: pass --from {'|'.join(FORMATS)}"
         )
-    folders: dict[str, str] = {}
-    for part in _folders(path):
-        if part[1] in _PLACE[:2] and folders.get(part[1], part[2]) != part[2]:
-            raise ValueError(
-                f"{path} is in the folders {part[1]}={folders[part[1]]} and {part[0]}: rename one"
-            )
-        folders[part[1]] = part[2]
+    folders = {part[1]: part[2] for part in _folders(path)}
     return InputFile(filesystem, path, known, codec, folders, _state(filesystem, path))
 
 

@@ -39,7 +39,7 @@ def listed_in(filesystem: Storage, folder: str) -> list[Listed]:
             target = os.path.realpath(link.path)
             if link.size is not None and target in own:
                 found.remove(link)
-                if _columns(link.path) - _columns(own[target]):
+                if _place_of(link.path) - _place_of(own[target]):
                     found.append(link._replace(size=None))
             own.setdefault(target, link.path)
         return sorted(found)
@@ -63,7 +63,9 @@ def _local(folder: str) -> Iterator[Listed]:
             if real not in seen:
                 seen[real] = path
                 kept.append(name)
-            elif _columns(path) - _columns(seen[real]):
+            elif not _leads_back(real, place) and _place_of(f"{path}/") - _place_of(
+                f"{seen[real]}/"
+            ):
                 yield Listed(_printable(path), None)
         folders[:] = kept
         for name in files:
@@ -74,9 +76,15 @@ def _local(folder: str) -> Iterator[Listed]:
             yield Listed(shown, size if shown == path else None)
 
 
-def _columns(path: str) -> set[str]:
-    """The folders in a path that name columns, such as topic=orders."""
-    return {part for part in path.split("/") if "=" in part}
+def _place_of(path: str) -> set[tuple[str, str]]:
+    """The topic and the partition that the folders of a path name, such as topic=orders."""
+    named = [part.partition("=") for part in path.split("/")[:-1]]
+    return set({name: value for name, _, value in named if name in ("topic", "partition")}.items())
+
+
+def _leads_back(real: str, place: str) -> bool:
+    """Whether a folder is around another one, whose files a link to it would repeat for ever."""
+    return f"{os.path.realpath(place)}/".startswith(f"{real}/")
 
 
 def _printable(path: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from kafkajit.log.missing_offsets import Extent
 from kafkajit.records.batches import Batches, lacks_records
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
-from kafkajit.storage.source import Int64s, Source
+from kafkajit.storage.source import Int64s, Mask, Source
 from kafkajit.walk.damage import DROPMALFORMED, Gap
 from kafkajit.walk.resync import PrefixChecksums
 from kafkajit.walk.tail import only_zeros
@@ -67,6 +68,8 @@ class Census:
 
     def __post_init__(self) -> None:
         self.gaps: list[Gap] = []
+        # The position and the first offset of each compressed set of messages.
+        self._sets: list[Int64s] = [np.empty((0, 2), dtype=np.int64)]
 
     @property
     def is_plain(self) -> bool:
@@ -94,17 +97,37 @@ class Census:
             first = min(first, base_offset)
         return Extent(base_offset, first, behind, self.ends_in_damage)
 
+    def add_sets(self, batches: Batches, rows: BatchRows) -> None:
+        """Note where sets are, whose headers have only their last offset."""
+        is_set = batches.is_message_set
+        if is_set.any():
+            pairs = np.stack([rows["position"][is_set], rows["first"][is_set]], axis=1)
+            self._sets.append(pairs)
+
+    def first_offsets(self, batches: Batches) -> Int64s:
+        """The first offset of each of these batches of the log."""
+        first = batches.header["baseOffset"].astype(np.int64)
+        is_set = batches.is_message_set
+        if is_set.any():
+            sets = self._all_sets
+            first[is_set] = sets[np.searchsorted(sets[:, 0], batches.position[is_set]), 1]
+        return first
+
+    @cached_property
+    def _all_sets(self) -> Int64s:
+        return np.concatenate(self._sets)
+
     @cached_property
     def rows(self) -> BatchRows:
         """The sound batches in the order of their positions, which are read once more."""
         source = Source(str(self.log))
         if self.is_plain:  # their checksums are known to be right
-            parts: Iterator[Batches | Gap] = Walk(
-                source, mode=DROPMALFORMED, is_last=True
-            ).headers()
+            walk = Walk(source, mode=DROPMALFORMED, is_last=True)
+            found = [
+                _rows_of(source, part)[0] for part in walk.headers() if isinstance(part, Batches)
+            ]
         else:
-            parts = _parts(source)
-        found = [_rows_of(source, part) for part in parts if not isinstance(part, Gap)]
+            found = [part.rows for part in _parts(source) if isinstance(part, _Part)]
         return np.concatenate([np.empty(0, BATCH), *found])
 
 
@@ -117,7 +140,8 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
             census.gaps.append(part)
             progress(part.length)
             continue
-        rows = _rows_of(source, part)
+        batches, rows = part
+        census.add_sets(batches, rows)
         before = np.append(census.last_offset, rows["last"][:-1])
         census.is_ordered &= bool(
             (rows["first"] > before).all() and (rows["last"] >= rows["first"]).all()
@@ -125,7 +149,7 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
         is_hole = rows["first"] > before + 1
         if census.batches == 0:
             census.first_offset = int(rows["first"][0])
-            census.begins_with_set = bool(part.is_message_set[0])
+            census.begins_with_set = bool(batches.is_message_set[0])
             is_hole[0] = False  # that may be a log with a wrong name
             before[0] = base_offset - 1
         census.ends_behind_hole = bool(rows["first"][-1] != before[-1] + 1)
@@ -134,45 +158,38 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
         census.has_holes |= bool(is_hole.any())
         follows = rows["position"] == np.append(census.sound_end, rows["end"][:-1])
         census.holes += int((is_hole & follows).sum())
-        census.lacks_records |= lacks_records(part)
+        census.lacks_records |= lacks_records(batches)
         census.sound_end = int(rows["end"][-1])
         census.batches += rows.size
         census.records += int(rows["records"].sum())
-        progress(int(part.size_in_bytes.sum()))
-        source.forget(int(part.end[-1]))
+        progress(int(batches.size_in_bytes.sum()))
+        source.forget(int(batches.end[-1]))
     return census
 
 
-def _parts(source: Source) -> Iterator[Batches | Gap]:
+class _Part(NamedTuple):
+    """Sound batches, and what a census has of each."""
+
+    batches: Batches
+    rows: BatchRows
+
+
+def _parts(source: Source) -> Iterator[_Part | Gap]:
     """Yield the batches of a log that have right offsets, too, and the bytes between them."""
     for part in _sound_parts(source):
         if isinstance(part, Gap):
             yield part
             continue
+        rows, lies = _rows_of(source, part)
         start = 0
-        for row in _lying_sets(source, part):
+        for row in np.flatnonzero(lies).tolist():
             if row > start:
-                yield part[start:row]
+                yield _Part(part[start:row], rows[start:row])
             position = int(part.position[row])
             yield Gap(source.path, position, int(part.end[row]) - position, _LIES)
             start = row + 1
         if start < len(part):
-            yield part[start:]
-
-
-def _lying_sets(source: Source, batches: Batches) -> list[int]:
-    """The sets of v0 whose offset, which no checksum covers, is not that of their last message."""
-    sets = np.flatnonzero(batches.is_message_set & (batches.header["magic"] == 0))
-    if not sets.size:
-        return []
-    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
-    found = []
-    for row in sets.tolist():
-        chunk = decoder.decode(batches[row : row + 1])
-        has_records = len(chunk.batches) and chunk.counts[0]
-        if has_records and chunk.fields["offset"].max() != batches.last_offset[row]:
-            found.append(row)
-    return found
+            yield _Part(part[start:], rows[start:])
 
 
 def _sound_parts(source: Source) -> Iterator[Batches | Gap]:
@@ -211,31 +228,28 @@ def _sound_inside(source: Source, gap: Gap) -> int | None:
     return found if found < end else None
 
 
-def _rows_of(source: Source, batches: Batches) -> BatchRows:
+def _rows_of(source: Source, batches: Batches) -> tuple[BatchRows, Mask]:
+    """The rows of batches, and whether the offset in the header of each is wrong.
+
+    The header of a compressed set of messages has only its last offset. In v0 the messages inside
+    have theirs, too, under the checksum.
+    """
     rows = np.empty(len(batches), BATCH)
     rows["position"], rows["end"] = batches.position, batches.end
-    rows["last"], rows["crc"] = batches.last_offset, batches.header["crc"]
+    rows["first"], rows["last"] = batches.header["baseOffset"], batches.last_offset
+    rows["crc"] = batches.header["crc"]
     rows["records"] = batches.header["recordsCount"]
     rows["records"][batches.is_control] = 0
-    rows["first"], counts = look_into_sets(source, batches)
-    for row, count in counts.items():
-        rows["records"][row] = count
-    return rows
-
-
-def look_into_sets(source: Source, batches: Batches) -> tuple[Int64s, dict[int, int]]:
-    """The first offset of each batch, and the number of records in each compressed set.
-
-    The header of such a set has only its last offset, and no number.
-    """
-    first = batches.header["baseOffset"].astype(np.int64)
-    counts: dict[int, int] = {}
+    lies = np.zeros(len(batches), dtype=np.bool_)
     sets = np.flatnonzero(batches.is_message_set)
     if sets.size:
         decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
         for row in sets.tolist():
             chunk = decoder.decode(batches[row : row + 1])
-            counts[row] = int(chunk.counts[0]) if len(chunk.batches) else 0
-            if counts[row]:
-                first[row] = min(first[row], chunk.fields["offset"].min())
-    return first, counts
+            rows["records"][row] = chunk.counts[0] if len(chunk.batches) else 0
+            if rows["records"][row]:
+                offsets = chunk.fields["offset"]
+                rows["first"][row] = min(rows["first"][row], offsets.min())
+                is_v0 = batches.header["magic"][row] == 0
+                lies[row] = is_v0 and offsets.max() != rows["last"][row]
+    return rows, lies

@@ -113,7 +113,9 @@ class Bodies:
 
     def _drop_strays_before(self, bodies: list[Body]) -> None:
         """Batches out of order do not lie before the log's start, where their offsets are free."""
-        begins = [self._logs[body.log].base_offset for body in bodies]
+        # Logs before these have all up to the next offset.
+        begins = [self._facts.next_offset] if self._facts.next_offset else []
+        begins += [self._logs[body.log].base_offset for body in bodies]
         begins += [int(body.first[0]) for body in bodies if body.rows.size]
         start = min(begins, default=0)
         kept = []

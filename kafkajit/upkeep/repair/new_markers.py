@@ -132,7 +132,7 @@ def new_markers(
             end.problem = "no marker is written, since another batch has its offset"
             continue
         if offset is None:
-            offset = _free(end.hole, taken, kept)
+            offset = _free(end, taken, kept)
         if offset is None:
             end.problem = (
                 "no offset is left for its marker: name the producers whose markers to write"
@@ -168,14 +168,15 @@ def _chosen(end: LostEnd, options: RepairOptions) -> int | None:
     return next((control_type for producers, control_type in asked if producers.all), None)
 
 
-def _free(hole: Hole, taken: set[int | None], kept: Kept) -> int | None:
-    """The last free offset of a hole; at the end of the log, the first."""
+def _free(end: LostEnd, taken: set[int | None], kept: Kept) -> int | None:
+    """The last free offset of the holes that may have had it; at the end of the log, the first."""
+    hole = end.hole
     if hole.last is None:
         offset = max(hole.first, kept.end)
         while offset in taken:
             offset += 1
         return offset if offset < MAX_INT64 else None
-    first, last = hole.first, hole.last
+    first, last = min(end.since, hole.first), hole.last
     while (left := kept.missing(Range(first, last))) is not None:
         if left.last not in taken:
             return left.last

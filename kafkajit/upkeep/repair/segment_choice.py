@@ -67,7 +67,7 @@ class ChosenSegments:
         self.logs = [(base, log) for base, log in named if base <= MAX_INT64 or self._salvage]
         self.nameless = [log for base, log in named if base > MAX_INT64 and not self._salvage]
         self._censuses: dict[Path, Census] = {}
-        self.reading = LogReading(stored)
+        self.reading = LogReading(stored, self._censuses)
         self.segments: list[RepairedSegment] = []
         self._earlier_logs: list[Path] = []
         self._first_changed: int | None = None  # the first segment that is not as it was
@@ -115,7 +115,7 @@ class ChosenSegments:
 
     def _begin_again(self) -> None:
         self.segments, self._earlier_logs, self._first_changed = [], [], None
-        self.reading = LogReading(self._stored)
+        self.reading = LogReading(self._stored, self._censuses)
 
     def insert(self, written: Sequence[tuple[int, Written]]) -> None:
         """Read the segments once more with batches written at offsets that no batch has."""

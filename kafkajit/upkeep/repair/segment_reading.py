@@ -25,8 +25,8 @@ from kafkajit.records.control_records import ABORT
 from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import NO_MARKERS, read_markers
 from kafkajit.state.producer_snapshot import snapshot_entries
-from kafkajit.storage.source import Source, as_bytes, read_small
-from kafkajit.upkeep.repair.census import look_into_sets
+from kafkajit.storage.source import as_bytes, read_small
+from kafkajit.upkeep.repair.census import Census
 from kafkajit.upkeep.repair.file_repair import Contents
 from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.pieces import Extent, Piece, source_of
@@ -79,16 +79,18 @@ class Known:
 class LogReading:
     """One reading of the segments of a log, in order.
 
-    A segment becomes several if its offsets are far apart.
+    A segment becomes several if its offsets are far apart. The censuses of the logs
+    have the first offsets of sets.
     """
 
-    def __init__(self, stored: StoredLog) -> None:
+    def __init__(self, stored: StoredLog, censuses: Mapping[Path, Census]) -> None:
         self.known = Known()
         # The first and the last offset of each run that stays.
         self.kept: list[npt.NDArray[np.int64]] = [np.empty((0, 2), dtype=np.int64)]
         self.rejected: dict[Path, dict[int, str]] = {}  # batches that no broker accepts, and why
         self.aborts: set[tuple[int, int]] = set()  # the offset and producer of each ABORT marker
         self._stored = stored
+        self._censuses = censuses
 
     @property
     def has_ended(self) -> bool:
@@ -104,7 +106,7 @@ class LogReading:
             source, start, end = source_of(piece)
             decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
             for batches in Walk(source, start=start, end=end, is_last=True).framed():
-                self._take(source, batches, piece, segments, plan.base_offset, decoder)
+                self._take(batches, piece, segments, plan.base_offset, decoder)
                 source.forget(int(batches.end[-1]))
                 if self.has_ended:
                     return segments
@@ -148,7 +150,6 @@ class LogReading:
 
     def _take(
         self,
-        source: Source,
         batches: Batches,
         piece: Piece,
         segments: list[LoadedSegment],
@@ -168,7 +169,7 @@ class LogReading:
             in_reach = batches[: int(np.argmax(too_far))] if too_far.any() else batches
             good, error = self._follow_producers(in_reach, segment, decoder)
             if good:
-                self._keep(in_reach[:good], piece, segment, source)
+                self._keep(in_reach[:good], piece, segment)
             if error is not None:
                 assert isinstance(piece, Extent)  # what is written is right
                 position = int(in_reach.position[good])
@@ -213,10 +214,12 @@ class LogReading:
             self.aborts.update(aborts.tolist())
         return good, error
 
-    def _keep(self, batches: Batches, piece: Piece, segment: LoadedSegment, source: Source) -> None:
+    def _keep(self, batches: Batches, piece: Piece, segment: LoadedSegment) -> None:
         """Add batches that stay to the segment."""
         known, last = self.known, batches.last_offset
-        first, _ = look_into_sets(source, batches)
+        first = batches.header["baseOffset"].astype(np.int64)
+        if isinstance(piece, Extent) and batches.is_message_set.any():
+            first = self._censuses[piece.log].first_offsets(batches)
         segment.entries.add(batches, str(piece.log) if isinstance(piece, Extent) else None)
         if isinstance(piece, Extent):
             piece = piece._replace(start=int(batches.position[0]), end=int(batches.end[-1]))

@@ -205,3 +205,17 @@ def test_an_entry_of_a_txnindex_begins_behind_a_new_marker(tmp_path: Path, optio
     (folder / log_name(2)).unlink()
     kafkajit.repair(folder, config=CONFIG, salvage=True, **{option: True}).apply()  # type: ignore[arg-type]
     assert not kafkajit.repair(folder, config=CONFIG, salvage=True).is_needed
+
+
+def test_two_markers_that_one_hole_is_too_small_for_are_written(tmp_path: Path) -> None:
+    """The second one takes an earlier hole, in which it may have been as well."""
+    rest = [data(5), marker(7, 8, COMMIT), data(8)]
+    sound = {0: [transactional(0, 7, count=1), transactional(1, 8, count=1), data(2), data(4, 1)]}
+    sound[0] += [*rest[:1], marker(7, 7, COMMIT), *rest[2:]]
+    lost = [*sound[0][:3], bytes(len(sound[0][3])), rest[0], bytes(len(rest[1])), rest[2]]
+    folder = damaged(tmp_path, sound, {0: lost})
+    plan = kafkajit.repair(folder, config=CONFIG, salvage=True, commit_open=True)
+    found = [end for end in plan.partitions[0].transactions if end.written]
+    assert sorted(end.written[0] for end in found if end.written) == [4, 7]
+    plan.apply()
+    assert offsets_in(folder) == list(range(10))

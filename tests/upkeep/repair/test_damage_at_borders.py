@@ -95,3 +95,11 @@ def test_a_set_of_v0_with_another_offset_than_its_last_message_is_damage(
     kafkajit.repair(folder, config=CONFIG, salvage=salvage).apply()
     assert offsets_in(folder) == [0, 1, 2, *(range(6, 12) if salvage else ())]
     assert not kafkajit.repair(folder, config=CONFIG, salvage=salvage).is_needed
+
+
+def test_a_batch_between_two_segments_that_lies_in_the_second_stays(tmp_path: Path) -> None:
+    sound = {0: [data(0), data(2), data(4)], 6: [data(6), data(8), data(10)]}
+    moved_in = {0: [data(0), data(2)], 6: [data(6), data(4), data(8), data(10)]}
+    folder = damaged(tmp_path, sound, moved_in)
+    assert salvaged(folder)["records"]["lost"] == 0
+    assert offsets_in(folder) == list(range(12))
