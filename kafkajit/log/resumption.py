@@ -6,7 +6,8 @@ log must still have it, unless
 
 - retention has removed it: the log begins after it,
 - compaction has removed it, or changed it: a cleaner keeps the first and the last offset of a
-  batch, and puts no other batch in place of one that it removes.
+  batch, and puts no other batch in place of one that it removes. A batch before it with a later
+  leader epoch is of another history.
 
 Where that batch is gone, the topic's id and its leader epochs decide: a topic that was made again
 has another id, and a log that was truncated has other epochs from there on. Kafka before 2.8 and
@@ -136,7 +137,16 @@ def check_resumed(
         raise _another(segments, f"it ends before offset {next_offset}, up to which it was read")
     if begin > wanted:
         return Range(next_offset, begin - 1) if begin > next_offset else NOTHING
-    if last is None or source is None or found is None:
+    if last is None:
+        return NOTHING
+    before = _before(segments, wanted)
+    if before is not None and -1 < last.leader_epoch < before.leader_epoch:
+        raise _another(
+            segments,
+            f"its batch at offset {before.base_offset} has leader epoch {before.leader_epoch}, and "
+            f"the one that was read at offset {last.base_offset} had epoch {last.leader_epoch}",
+        )
+    if source is None or found is None:
         return NOTHING
     if not may_be(found, last, offsets_in_set(source, found)):
         raise _another(segments, f"its batch at offset {wanted} is not the one that was read")
@@ -208,6 +218,22 @@ def _at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | 
         return None
     found = OpenSegment(segment).batches_at(position)[:1]
     return ReadBatch.of(found) if len(found) else None
+
+
+def _before(segments: Sequence[Segment], offset: int) -> ReadBatch | None:
+    """The last batch before an offset in the segment that has it."""
+    segment = segment_with(segments, offset)
+    if segment is None or offset <= segment.base_offset:
+        return None
+    source, start = OpenSegment(segment).tail(offset - 1)
+    found = None
+    for batches in Walk(source, mode=DROPMALFORMED, start=start).framed():
+        count = int((batches.last_offset < offset).sum())
+        if count:
+            found = ReadBatch.of(batches, count - 1)
+        if count < len(batches):
+            break
+    return found
 
 
 def _from(segments: Sequence[Segment], offset: int) -> Iterator[tuple[Source, Batches]]:

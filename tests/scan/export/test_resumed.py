@@ -617,3 +617,45 @@ def test_a_set_of_messages_is_judged_by_its_first_offset(
         assert "its batch at offset 9 is not the one that was read" in capsys.readouterr().err
     later = [(at, f"b{at}") for at in range(first, 15)] if goes_on else []
     assert exported(log) == [*BEFORE[:10], *later]
+
+
+@pytest.mark.parametrize("gone", ["compacted", "segment"])
+def test_a_later_leader_epoch_before_the_last_batch_is_of_another_history(
+    gone: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last batch is gone, and no file has the epochs, but those of batches never fall."""
+    folder = tmp_path / "logs" / "orders-0"
+
+    def rewrite(segments: dict[int, list[tuple[int, int]]]) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for base, batches in segments.items():
+            content = [data(at, 1, partition_leader_epoch=epoch) for at, epoch in batches]
+            (folder / f"{base:020}.log").write_bytes(b"".join(content))
+
+    rewrite({0: [(at, 0) for at in range(10)]})
+    assert export(folder) == 0
+    before = [(at, 0) for at in range(5)]
+    if gone == "compacted":
+        rewrite({0: [*before, *((at, 1) for at in (5, 6, 7, 8, 10, 11))], 12: [(12, 1)]})
+        (folder.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 12\n")
+    else:
+        rewrite({0: [*before, (5, 1), (6, 1)], 10: [(10, 1), (11, 1)]})
+    capsys.readouterr()
+    assert export(folder) == 1
+    assert "had epoch 0" in capsys.readouterr().err
+    assert [offset for offset, _ in exported(folder)] == list(range(10))
+
+
+def test_a_last_batch_that_was_compacted_away_is_passed(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "orders-0"
+    folder.mkdir(parents=True)
+    epochs = {at: at // 4 for at in range(14)}
+    batches = [data(at, 1, partition_leader_epoch=epochs[at]) for at in epochs]
+    (folder / f"{0:020}.log").write_bytes(b"".join(batches[:10]))
+    assert export(folder) == 0
+    (folder / f"{0:020}.log").write_bytes(b"".join([*batches[:3], *batches[11:12]]))
+    (folder / f"{12:020}.log").write_bytes(b"".join(batches[12:]))
+    (folder.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 12\n")
+    assert export(folder) == 0
+    assert [offset for offset, _ in exported(folder)] == [*range(10), 11, 12, 13]
