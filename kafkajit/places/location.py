@@ -23,7 +23,7 @@ from kafkajit.format.tiered_names import MAYBE_ID
 from kafkajit.places.uri import parts_of, path_in, secrets_in, uri_of, without_secrets
 from kafkajit.places.uri_options import taken_out, with_settings
 from kafkajit.storage.globs import glob_to_regex
-from kafkajit.storage.remote_store import RemoteStore, Requests, Storage
+from kafkajit.storage.remote_store import RemoteStore, Requests, Storage, info_at
 from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.storage.stored_file import (
     StoredFile,
@@ -181,10 +181,6 @@ def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None, tuple[str,
         raise ValueError(f"cannot open {shown(uri[0])}: {reason}") from None
 
 
-def _inside(folder: str) -> FileSelector:
-    return FileSelector(folder, allow_not_found=True)
-
-
 class Location:
     """A location, split into a file system and a path on it.
 
@@ -227,13 +223,9 @@ class Location:
         return f"{self._prefix}{path}"
 
     def info(self, path: str) -> FileInfo:
-        (info,) = self._opened.get_file_info([path])
+        info = info_at(self._opened, path)
         if info.type == FileType.NotFound:
             raise FileNotFoundError(f"there is nothing at {self._prefix}{path}")
-        may_be_folder = self._filesystem is not None and info.type == FileType.File
-        # Some tools leave an empty object with the name of a folder.
-        if may_be_folder and not info.size and self._opened.get_file_info(_inside(path)):
-            return FileInfo(path, FileType.Directory)
         return info
 
     def check(self, info: FileInfo) -> None:

@@ -7,6 +7,7 @@ inputs/input_files, readers, input_columns    series
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ from kafkajit.system.acting import reading_for
 
 # Options of the writer that the arguments and the files decide.
 _DECIDED = ("path", "keepoffsets", "transactions", "partitionoverwritemode")
+_DATE = re.compile(r"/date=[^/]*")  # a folder of a partition
 _FOLLOWED = ("offset", *OF_TRANSACTIONS)
 
 
@@ -312,10 +314,12 @@ def import_files(
 
 def _check_dates(files: Iterable[InputFile]) -> None:
     """Raise if folders by date divide an exported partition: its order is that of offsets."""
-    first: dict[tuple[str | None, str], InputFile] = {}
+    first: dict[tuple[str, str], InputFile] = {}
     for file in files:
         if file.series is not None and "date" in file.folders:
-            one = first.setdefault((file.folders.get("topic"), file.series[0]), file)
+            one = first.setdefault(
+                (_DATE.sub("", file.path.rpartition("/")[0]), file.series[0]), file
+            )
             if one.folders["date"] != file.folders["date"]:
                 raise ValueError(
                     f"{one.path} and {file.path} are parts of one partition, and only the column "

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
-from pyarrow.fs import FileInfo, FileSelector, FileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 logger = logging.getLogger("kafkajit")
 
@@ -260,3 +260,14 @@ def _explained(error: Exception, path: str, tries: int) -> Exception:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
+
+
+def info_at(filesystem: Storage, path: str) -> FileInfo:
+    """The file or the folder at a path: the folder, if a tool has left an empty object for it."""
+    info: FileInfo
+    (info,) = filesystem.get_file_info([path])
+    may_be_folder = isinstance(filesystem, RemoteStore) and info.type == FileType.File
+    inside = FileSelector(path, allow_not_found=True)
+    if may_be_folder and not info.size and filesystem.get_file_info(inside):
+        return FileInfo(path, FileType.Directory)
+    return info

@@ -35,7 +35,7 @@ class Types(Enum):
     """The types of columns where Arrow, files and Spark differ."""
 
     OWN = "own"  # Arrow's that fits best
-    FILES = "files"  # those that Spark reads, too, but for timestamps, which keep their unit
+    FILES = "files"  # those of Spark, but for timestamps, which keep their unit
     SPARK = "spark"
 
 

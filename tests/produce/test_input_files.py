@@ -270,6 +270,13 @@ def test_parts_by_date_need_their_offsets(columns: list[str], tmp_path: Path) ->
     kafkajit.import_files(out, back, ignore_columns="date", **named).apply()
 
 
+def test_two_exports_with_the_same_names_are_not_parts_of_one(tmp_path: Path) -> None:
+    for name, date in (("a", "2026-01-01"), ("b", "2026-01-02")):
+        folder_with(tmp_path / name, [f"date={date}/t-0-{0:020}.jsonl"])
+    plan = kafkajit.import_files(tmp_path, tmp_path / "back", topic="t", partitions=1)
+    assert [part.records for part in plan.partitions] == [2]
+
+
 def test_a_date_in_a_path_is_named_if_there_is_no_timestamp(tmp_path: Path) -> None:
     append(tmp_path / "logs" / "t-0", range(20))
     for columns in (["offset", "value"], ["offset", "value", "timestamp"]):

@@ -25,7 +25,7 @@ from pyarrow.fs import FileType, LocalFileSystem
 from kafkajit.format.suffixes import AVRO, TEXT, format_in
 from kafkajit.places.location import GLOB, Location, filesystem_at, shown
 from kafkajit.produce.inputs.listing import Listed, listed_in
-from kafkajit.storage.remote_store import Storage
+from kafkajit.storage.remote_store import Storage, info_at
 from kafkajit.storage.source import check_regular
 
 FORMATS = ("parquet", "arrow", "csv", "jsonl", "avro")
@@ -109,7 +109,7 @@ class Found:
 def input_files(location: str, format_: str | None = None) -> Found:
     """The files at a location: a file, a folder with everything in it, or a glob."""
     filesystem, path = filesystem_at(location)
-    (info,) = filesystem.get_file_info([path])
+    info = info_at(filesystem, path)
     found = Found()
     infos = [info]
     if info.type == FileType.NotFound:

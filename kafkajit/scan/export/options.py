@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from numbers import Integral
 from pathlib import PurePosixPath
 from typing import Any, Self
 
@@ -250,7 +251,7 @@ def _check(noun: str, given: str, known: tuple[str, ...]) -> None:
 
 
 def _check_level(codec: str, level: int) -> None:
-    if not isinstance(level, int):
+    if isinstance(level, bool) or not isinstance(level, Integral):
         raise ValueError(f"a compression level is a number, not {level!r}")
     if codec not in _LEVELS:
         raise ValueError(

@@ -48,7 +48,6 @@ from kafkajit.walk.selection import Selection
 logger = logging.getLogger("kafkajit")
 
 CORRUPTION = "corruption"
-# Leave out markers of transactions, unless their columns are asked for.
 
 # The row of damage, and the fields of its column `corruption`.
 _Damage = tuple[pa.RecordBatch, dict[str, Any]]

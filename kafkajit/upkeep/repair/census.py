@@ -28,7 +28,6 @@ from kafkajit.walk.tail import only_zeros
 from kafkajit.walk.walk import Walk
 
 ZEROS = "zeros"
-_LIES = "InvalidOffsetError: its offset, which no checksum covers, is not that of its last message"
 # Those beside one batch with a wrong base offset.
 _MOST_HOLES = 2
 
@@ -68,13 +67,14 @@ class Census:
 
     def __post_init__(self) -> None:
         self.gaps: list[Gap] = []
+        self.lying: set[int] = set()  # the positions of batches with a wrong offset
         # The position and the first offset of each compressed set of messages.
         self._sets: list[Int64s] = [np.empty((0, 2), dtype=np.int64)]
 
     @property
     def is_plain(self) -> bool:
         """Whether the log is one sound batch after the other, in the order of their offsets."""
-        return self.is_ordered and not self.gaps
+        return self.is_ordered and not self.gaps and not self.lying
 
     @property
     def was_compacted(self) -> bool:
@@ -140,7 +140,8 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
             census.gaps.append(part)
             progress(part.length)
             continue
-        batches, rows = part
+        batches, rows, lies = part
+        census.lying.update(rows["position"][lies].tolist())
         census.add_sets(batches, rows)
         before = np.append(census.last_offset, rows["last"][:-1])
         census.is_ordered &= bool(
@@ -172,28 +173,16 @@ class _Part(NamedTuple):
 
     batches: Batches
     rows: BatchRows
+    lies: Mask
 
 
 def _parts(source: Source) -> Iterator[_Part | Gap]:
-    """Yield the batches of a log that have right offsets, too, and the bytes between them."""
+    """Yield the sound batches of a log, and the bytes between them, up to its last byte."""
     for part in _sound_parts(source):
-        if isinstance(part, Gap):
-            yield part
-            continue
-        rows, lies = _rows_of(source, part)
-        start = 0
-        for row in np.flatnonzero(lies).tolist():
-            if row > start:
-                yield _Part(part[start:row], rows[start:row])
-            position = int(part.position[row])
-            yield Gap(source.path, position, int(part.end[row]) - position, _LIES)
-            start = row + 1
-        if start < len(part):
-            yield _Part(part[start:], rows[start:])
+        yield part if isinstance(part, Gap) else _Part(part, *_rows_of(source, part))
 
 
 def _sound_parts(source: Source) -> Iterator[Batches | Gap]:
-    """Yield the sound batches of a log, and the bytes between them, up to its last byte."""
     start: int | None = 0
     while start is not None:
         walk, start = Walk(source, mode=DROPMALFORMED, start=start, is_last=True), None
@@ -232,7 +221,7 @@ def _rows_of(source: Source, batches: Batches) -> tuple[BatchRows, Mask]:
     """The rows of batches, and whether the offset in the header of each is wrong.
 
     The header of a compressed set of messages has only its last offset. In v0 the messages inside
-    have theirs, too, under the checksum.
+    have theirs, too, under the checksum: the row has the offsets of these.
     """
     rows = np.empty(len(batches), BATCH)
     rows["position"], rows["end"] = batches.position, batches.end
@@ -250,6 +239,7 @@ def _rows_of(source: Source, batches: Batches) -> tuple[BatchRows, Mask]:
             if rows["records"][row]:
                 offsets = chunk.fields["offset"]
                 rows["first"][row] = min(rows["first"][row], offsets.min())
-                is_v0 = batches.header["magic"][row] == 0
-                lies[row] = is_v0 and offsets.max() != rows["last"][row]
+                if batches.header["magic"][row] == 0 and offsets.max() != rows["last"][row]:
+                    lies[row] = True
+                    rows["first"][row], rows["last"][row] = offsets.min(), offsets.max()
     return rows, lies

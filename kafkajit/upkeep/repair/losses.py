@@ -23,6 +23,7 @@ from kafkajit.upkeep.repair.pieces import Extent, are_in
 
 _FAR = 2**63
 _MOST_CLAIMED = 2
+_PUT_RIGHT = "its offset, which no checksum covers, is not that of its last message: written anew"
 _PARTLY = "some of its offsets are those of other batches; the rest is written anew"
 
 
@@ -265,7 +266,9 @@ def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
             _Part(
                 position,
                 int(batch["end"]),
-                fate.rejected.get(position) or str(reasons[row]) or _PARTLY,
+                fate.rejected.get(position)
+                or str(reasons[row])
+                or (_PUT_RIGHT if position in census.lying else _PARTLY),
                 is_damage,
                 None if is_damage else offsets,
                 int(batch["records"]) - fate.written.get(position, 0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +56,23 @@ def are_in(rows: npt.NDArray[np.void], extents: Iterable[Extent]) -> Mask:
     for _, start, end in extents:
         found |= (rows["position"] >= start) & (rows["end"] <= end)
     return found
+
+
+def runs_of(rows: npt.NDArray[np.void], lying: Collection[int]) -> list[npt.NDArray[np.void]]:
+    """Batches side by side in a log; those at the positions `lying` are alone."""
+    lies = np.isin(rows["position"], list(lying))
+    is_break = (rows["position"][1:] != rows["end"][:-1]) | lies[1:] | lies[:-1]
+    return np.split(rows, np.flatnonzero(is_break) + 1)
+
+
+def put_right(extent: Extent, row: np.void) -> Written:
+    """A set of messages with the offset of its last one in its header, which no checksum covers."""
+    last = int(row["last"])
+    with open_file(extent.log) as file:
+        file.seek(extent.start)
+        content = file.read(extent.size)
+    what = f"write the offset {last} of the set at {extent.start}"
+    return Written(last.to_bytes(8, "big") + content[8:], what, extent, int(row["records"]))
 
 
 def producer_of(marker: Written) -> int:

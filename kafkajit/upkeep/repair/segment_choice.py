@@ -44,6 +44,8 @@ from kafkajit.upkeep.repair.pieces import (
     are_in,
     part_of,
     producer_of,
+    put_right,
+    runs_of,
     with_pieces,
 )
 from kafkajit.upkeep.repair.places import Places
@@ -218,12 +220,12 @@ class ChosenSegments:
         begins = np.flatnonzero(np.append(True, ~is_next)).tolist()
         for begin, behind in zip(begins, [*begins[1:], places.size], strict=True):
             log = logs[int(places["log"][begin])]
-            rows = self._censuses[log].rows[places["row"][begin:behind]]
-            breaks = np.flatnonzero(rows["position"][1:] != rows["end"][:-1]) + 1
-            for run in np.split(rows, breaks):
+            census = self._censuses[log]
+            for run in runs_of(census.rows[places["row"][begin:behind]], census.lying):
                 extent = Extent(log, int(run["position"][0]), int(run["end"][-1]))
                 if not places["isPart"][begin]:
-                    pieces.append(extent)
+                    is_wrong = extent.start in census.lying
+                    pieces.append(put_right(extent, run[0]) if is_wrong else extent)
                     continue
                 offsets = Range(int(places["first"][begin]), int(places["last"][begin]))
                 part = part_of(extent, offsets)
