@@ -3,7 +3,7 @@
 No checksum covers a base offset, so a batch with a right checksum may be in a wrong place:
 
 - The batches around it leave exactly its number of offsets, but it has others.
-- It is out of order, and before the beginning of all segments.
+- It is behind later ones, and before the beginning of all segments.
 - It is its segment's last batch, and leaps over the beginning of the next segment.
 - It is its segment's last batch, and leaps beyond all offsets that the other files and the later
   segments know. In a log that was never compacted, the offsets of its batches have no gaps but for
@@ -112,7 +112,7 @@ class Bodies:
         return Body(log, fits, first[fits], last[fits], begin)
 
     def _drop_strays_before(self, bodies: list[Body]) -> None:
-        """Batches out of order do not lie before the log's start, where their offsets are free."""
+        """A batch behind later ones does not lie before the log's start, where offsets are free."""
         # Logs before these have all up to the next offset.
         begins = [self._facts.next_offset] if self._facts.next_offset else []
         begins += [self._logs[body.log].base_offset for body in bodies]
@@ -120,7 +120,9 @@ class Bodies:
         start = min(begins, default=0)
         kept = []
         for log, row in self.strays:
-            if self._logs[log].rows["last"][row] < start:
+            rows = self._logs[log].rows
+            last = rows["last"][row]
+            if last < start and (rows["first"][:row] > last).any():
                 self.fates[log][row] = MISPLACED
             else:
                 kept.append((log, row))

@@ -106,3 +106,10 @@ def test_a_batch_between_two_segments_that_lies_in_the_second_stays(tmp_path: Pa
     folder = damaged(tmp_path, sound, moved_in)
     assert salvaged(folder)["records"]["lost"] == 0
     assert offsets_in(folder) == list(range(12))
+
+
+def test_batches_of_a_lost_segment_in_front_of_anothers_stay(tmp_path: Path) -> None:
+    sound = {19: [data(19, 3), data(22)], 26: [data(26), data(28)], 30: [data(30)]}
+    folder = damaged(tmp_path, sound, {19: [], 26: [*sound[19], data(28)]})
+    assert salvaged(folder)["records"]["kept"] == 9
+    assert offsets_in(folder) == [*range(19, 24), *range(28, 32)]
