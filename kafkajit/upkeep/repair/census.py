@@ -104,13 +104,13 @@ class Census:
             pairs = np.stack([rows["position"][is_set], rows["first"][is_set]], axis=1)
             self._sets.append(pairs)
 
-    def first_offsets(self, batches: Batches) -> Int64s:
-        """The first offset of each of these batches of the log."""
+    def first_offsets(self, batches: Batches, begin: int = 0) -> Int64s:
+        """The first offset of each of these batches, which lie in the log from `begin` on."""
         first = batches.header["baseOffset"].astype(np.int64)
         is_set = batches.is_message_set
         if is_set.any():
             sets = self._all_sets
-            first[is_set] = sets[np.searchsorted(sets[:, 0], batches.position[is_set]), 1]
+            first[is_set] = sets[np.searchsorted(sets[:, 0], begin + batches.position[is_set]), 1]
         return first
 
     @cached_property
@@ -183,6 +183,7 @@ def _parts(source: Source) -> Iterator[_Part | Gap]:
 
 
 def _sound_parts(source: Source) -> Iterator[Batches | Gap]:
+    """Yield the batches of a log with right checksums, and the bytes between them."""
     start: int | None = 0
     while start is not None:
         walk, start = Walk(source, mode=DROPMALFORMED, start=start, is_last=True), None

@@ -46,6 +46,11 @@ class Written(NamedTuple):
     def size(self) -> int:
         return len(self.content)
 
+    @property
+    def begin(self) -> int:
+        """The position in the log of the batch that it is a part of."""
+        return 0 if self.of is None else self.of.start
+
 
 Piece = Extent | Written
 

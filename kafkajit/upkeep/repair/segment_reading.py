@@ -218,8 +218,10 @@ class LogReading:
         """Add batches that stay to the segment."""
         known, last = self.known, batches.last_offset
         first = batches.header["baseOffset"].astype(np.int64)
-        if isinstance(piece, Extent) and batches.is_message_set.any():
-            first = self._censuses[piece.log].first_offsets(batches)
+        if batches.is_message_set.any():
+            there, begin = (piece, 0) if isinstance(piece, Extent) else (piece.of, piece.begin)
+            assert there is not None  # no set is made anew
+            first = self._censuses[there.log].first_offsets(batches, begin)
         segment.entries.add(batches, str(piece.log) if isinstance(piece, Extent) else None)
         if isinstance(piece, Extent):
             piece = piece._replace(start=int(batches.position[0]), end=int(batches.end[-1]))

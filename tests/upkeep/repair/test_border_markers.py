@@ -100,10 +100,10 @@ def test_a_new_marker_does_not_have_an_epoch_that_nothing_proves(
     assert {one["producerEpoch"] for one in headers if one["producerId"] == 7} == {0}
 
 
-@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize(("magic", "bit"), [(0, None), (1, None), (0, 2), (0, 10), (0, 40)])
 @pytest.mark.parametrize("option", ["abort_open", "commit_open", None])
 def test_no_marker_is_written_at_an_offset_within_a_set_of_messages(
-    tmp_path: Path, option: str | None, magic: int
+    tmp_path: Path, option: str | None, magic: int, bit: int | None
 ) -> None:
     records = [kt.Record(b"k", b"v")] * 6
     rest = kt.message_set(records, base_offset=2, magic=magic, codec="gzip")
@@ -111,7 +111,7 @@ def test_no_marker_is_written_at_an_offset_within_a_set_of_messages(
     folder = damaged(
         tmp_path,
         {0: [head, data(1, 1), rest]},
-        {0: [head, flipped(data(1, 1)), rest]},
+        {0: [head, flipped(data(1, 1)), rest if bit is None else flipped(rest, 63 - bit)]},
     )
     options = {} if option is None else {option: True}
     kafkajit.repair(folder, config=CONFIG, salvage=True, **options).apply()
@@ -164,12 +164,16 @@ def test_a_marker_is_found_behind_copies_of_another_segment(tmp_path: Path, dama
     assert not kafkajit.repair(folder, config=CONFIG, salvage=True).is_needed
 
 
-def test_a_marker_is_found_at_the_end_of_a_segment_with_another_ones_name(tmp_path: Path) -> None:
-    last = [data(3, 1), transactional(4, 7), marker(6, 7, ABORT)]
+@pytest.mark.parametrize("before", [[data(3, 1)], []])
+def test_a_marker_is_found_at_the_end_of_a_segment_with_another_ones_name(
+    tmp_path: Path, before: list[bytes]
+) -> None:
+    at = 3 + len(before)
+    last = [*before, transactional(at, 7, count=1), marker(at + 1, 7, ABORT)]
     sound = {0: [data(0, 2)], 2: [data(2, 1)], 3: last}
-    exchanged = {0: [*last[:2], flipped(last[2])], 3: sound[0]}
+    exchanged = {0: [*last[:-1], flipped(last[-1])], 3: sound[0]}
     (end,) = ends(damaged(tmp_path, sound, exchanged))
-    assert (end.transaction.producer_id, end.marker_offset, end.was) == (7, 6, ABORT)
+    assert (end.transaction.producer_id, end.marker_offset, end.was) == (7, at + 1, ABORT)
 
 
 @pytest.mark.parametrize("wrong", [0x00FF0000, 0x7F000000])

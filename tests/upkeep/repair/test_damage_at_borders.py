@@ -113,3 +113,12 @@ def test_batches_of_a_lost_segment_in_front_of_anothers_stay(tmp_path: Path) -> 
     folder = damaged(tmp_path, sound, {19: [], 26: [*sound[19], data(28)]})
     assert salvaged(folder)["records"]["kept"] == 9
     assert offsets_in(folder) == [*range(19, 24), *range(28, 32)]
+
+
+def test_damage_reaches_up_to_the_next_batch_that_stays(tmp_path: Path) -> None:
+    """A segment's name does not end the damage before it if it begins with a sound batch."""
+    sound = {0: [data(0), data(2)], 4: [data(6), data(8), data(10)]}
+    lost = {0: [data(0), flipped(data(2))], 4: [data(6), flipped(data(8)), data(10)]}
+    document = salvaged(damaged(tmp_path, sound, lost))
+    found = [(one["firstMissingOffset"], one["lastMissingOffset"]) for one in document["damage"]]
+    assert found == [(2, 5), (8, 9)]
