@@ -36,7 +36,7 @@ from kafkajit.produce.task_output import StagedSegment, TaskOutput, check_growin
 from kafkajit.system.acting import reading_for
 
 # Options of the writer that the arguments and the files decide.
-_DECIDED = ("path", "keepoffsets", "transactions", "partitionoverwritemode")
+_DECIDED = ("path", "keepoffsets", "partitionoverwritemode")
 _DATE = re.compile(r"/date=[^/]*")  # a folder of a partition
 _FOLLOWED = ("offset", *OF_TRANSACTIONS)
 

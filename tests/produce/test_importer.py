@@ -266,7 +266,7 @@ def test_what_checkpoints_have_of_an_earlier_log_is_removed(kept: bool, tmp_path
     assert checkpoint.read_text() == "0\n1\nother 0 7\n"
 
 
-@pytest.mark.parametrize("name", ["path", "keepOffsets", "transactions", "partitionOverwriteMode"])
+@pytest.mark.parametrize("name", ["path", "keepOffsets", "keep_offsets", "partitionOverwriteMode"])
 def test_options_that_the_arguments_decide_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"import_files has no option '{name}'"):
         kafkajit.import_files(foreign(tmp_path, "csv"), tmp_path, **{name: str(tmp_path / "x")})

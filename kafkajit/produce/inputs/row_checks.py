@@ -31,7 +31,7 @@ def check_markers(rows: Rows) -> None:
                 ~is_null(epochs),
                 lambda _: (
                     "only a transaction's marker has one, and the column controlType is missing: "
-                    "export it, too, or leave out these rows"
+                    "export it, too, or ignore this column if it is another program's"
                 ),
             )
 
