@@ -233,6 +233,7 @@ def _before(segments: Sequence[Segment], offset: int) -> ReadBatch | None:
             found = ReadBatch.of(batches, count - 1)
         if count < len(batches):
             break
+        source.forget(int(batches.end[-1]))
     return found
 
 

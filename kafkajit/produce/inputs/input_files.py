@@ -24,12 +24,11 @@ from pyarrow.fs import FileType, LocalFileSystem
 
 from kafkajit.format.suffixes import AVRO, TEXT, format_in
 from kafkajit.places.location import GLOB, Location, filesystem_at, shown
-from kafkajit.produce.inputs.listing import Listed, listed_in
+from kafkajit.produce.inputs.listing import Listed, columns_in, listed_in
 from kafkajit.storage.remote_store import Storage, info_at
 from kafkajit.storage.source import check_regular
 
 FORMATS = ("parquet", "arrow", "csv", "jsonl", "avro")
-_FOLDER = re.compile(r"([^=]+)=(.*)")
 # What export adds to the name of a partition.
 _EXPORTED = re.compile(
     # A long name is cut, and has a hash.
@@ -162,10 +161,11 @@ def _add_folder(
             _skip(place, hidden or place.name, found)
         else:
             found.files.append(_input(filesystem, place.path, format_))
-            for part in _folders("/".join(parts)):
-                value = found.files[-1].folders[part[1]]
-                if value != part[2]:
-                    found.twice.setdefault(part[1], f"{place.path} is in {part[0]} and in {value}")
+            for name, value in columns_in("/".join(parts)):
+                own = found.files[-1].folders[name]
+                if own != value:
+                    words = f"{place.path} is in {name}={value} and in {own}"
+                    found.twice.setdefault(name, words)
 
 
 def _check_table(folder: str, parts: list[str]) -> None:
@@ -200,7 +200,7 @@ def _input(filesystem: Storage, path: str, format_: str | None) -> InputFile:
         raise ValueError(
             f"the format of {path} is not known by its name: pass --from {'|'.join(FORMATS)}"
         )
-    folders = {part[1]: part[2] for part in _folders(path)}
+    folders = dict(columns_in(path))
     return InputFile(filesystem, path, known, codec, folders, _state(filesystem, path))
 
 
@@ -212,7 +212,3 @@ def _state(filesystem: Storage, path: str) -> tuple[int, ...] | None:
     except OSError:
         return ()  # an error will come of opening it
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _folders(path: str) -> Iterator[re.Match[str]]:
-    return (match for part in path.split("/")[:-1] if (match := _FOLDER.fullmatch(part)))

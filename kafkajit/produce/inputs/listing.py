@@ -8,6 +8,7 @@ such as topic=y for topic=x, it is listed as something that cannot be read.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from typing import NamedTuple
 from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
 from kafkajit.storage.remote_store import Storage
+
+_FOLDER = re.compile(r"([^=]+)=(.*)")
 
 
 class Listed(NamedTuple):
@@ -76,10 +79,20 @@ def _local(folder: str) -> Iterator[Listed]:
             yield Listed(shown, size if shown == path else None)
 
 
+def columns_in(path: str) -> Iterator[tuple[str, str]]:
+    """The columns that the folders of a path name, and their values, as topic=orders does.
+
+    >>> list(columns_in("/in/topic=orders/date=2026-01-01/a=b.csv"))
+    [('topic', 'orders'), ('date', '2026-01-01')]
+    """
+    matches = map(_FOLDER.fullmatch, path.split("/")[:-1])
+    return ((match[1], match[2]) for match in matches if match is not None)
+
+
 def _place_of(path: str) -> set[tuple[str, str]]:
-    """The topic and the partition that the folders of a path name, such as topic=orders."""
-    named = [part.partition("=") for part in path.split("/")[:-1]]
-    return set({name: value for name, _, value in named if name in ("topic", "partition")}.items())
+    """The topic and the partition that the folders of a path name."""
+    named = dict(columns_in(path))
+    return {(name, named[name]) for name in ("topic", "partition") if name in named}
 
 
 def _leads_back(real: str, place: str) -> bool:

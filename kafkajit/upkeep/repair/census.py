@@ -64,17 +64,17 @@ class Census:
     lacks_records: bool = False  # whether they are missing in batches
     begins_with_set: bool = False  # of messages, which has its last one's offset
     is_ordered: bool = True  # whether the offsets of each batch are behind those before it
+    has_lies: bool = False  # whether the header of a batch has a wrong offset
 
     def __post_init__(self) -> None:
         self.gaps: list[Gap] = []
-        self.lying: set[int] = set()  # the positions of batches with a wrong offset
         # The position and the first offset of each compressed set of messages.
         self._sets: list[Int64s] = [np.empty((0, 2), dtype=np.int64)]
 
     @property
     def is_plain(self) -> bool:
         """Whether the log is one sound batch after the other, in the order of their offsets."""
-        return self.is_ordered and not self.gaps and not self.lying
+        return self.is_ordered and not self.gaps and not self.has_lies
 
     @property
     def was_compacted(self) -> bool:
@@ -117,18 +117,26 @@ class Census:
     def _all_sets(self) -> Int64s:
         return np.concatenate(self._sets)
 
-    @cached_property
+    @property
     def rows(self) -> BatchRows:
         """The sound batches in the order of their positions, which are read once more."""
+        return self._read[0]
+
+    @property
+    def lies(self) -> Mask:
+        """Whether the header of each of these batches has a wrong offset."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[BatchRows, Mask]:
         source = Source(str(self.log))
         if self.is_plain:  # their checksums are known to be right
             walk = Walk(source, mode=DROPMALFORMED, is_last=True)
-            found = [
-                _rows_of(source, part)[0] for part in walk.headers() if isinstance(part, Batches)
-            ]
+            found = [_rows_of(source, part) for part in walk.headers() if isinstance(part, Batches)]
         else:
-            found = [part.rows for part in _parts(source) if isinstance(part, _Part)]
-        return np.concatenate([np.empty(0, BATCH), *found])
+            found = [part[1:] for part in _parts(source) if isinstance(part, _Part)]
+        rows = np.concatenate([np.empty(0, BATCH), *(rows for rows, _ in found)])
+        return rows, np.concatenate([np.empty(0, np.bool_), *(lies for _, lies in found)])
 
 
 def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) -> Census:
@@ -141,7 +149,7 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
             progress(part.length)
             continue
         batches, rows, lies = part
-        census.lying.update(rows["position"][lies].tolist())
+        census.has_lies |= bool(lies.any())
         census.add_sets(batches, rows)
         before = np.append(census.last_offset, rows["last"][:-1])
         census.is_ordered &= bool(

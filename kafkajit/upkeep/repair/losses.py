@@ -268,7 +268,7 @@ def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
                 int(batch["end"]),
                 fate.rejected.get(position)
                 or str(reasons[row])
-                or (_PUT_RIGHT if position in census.lying else _PARTLY),
+                or (_PUT_RIGHT if census.lies[row] else _PARTLY),
                 is_damage,
                 None if is_damage else offsets,
                 int(batch["records"]) - fate.written.get(position, 0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -63,11 +63,12 @@ def are_in(rows: npt.NDArray[np.void], extents: Iterable[Extent]) -> Mask:
     return found
 
 
-def runs_of(rows: npt.NDArray[np.void], lying: Collection[int]) -> list[npt.NDArray[np.void]]:
-    """Batches side by side in a log; those at the positions `lying` are alone."""
-    lies = np.isin(rows["position"], list(lying))
+def runs_of(rows: npt.NDArray[np.void], lies: Mask) -> Iterator[tuple[npt.NDArray[np.void], bool]]:
+    """Batches side by side in a log, those with a wrong offset alone, and whether they have one."""
     is_break = (rows["position"][1:] != rows["end"][:-1]) | lies[1:] | lies[:-1]
-    return np.split(rows, np.flatnonzero(is_break) + 1)
+    cuts = np.flatnonzero(is_break) + 1
+    for run, is_wrong in zip(np.split(rows, cuts), np.split(lies, cuts), strict=True):
+        yield run, bool(is_wrong[0])
 
 
 def put_right(extent: Extent, row: np.void) -> Written:

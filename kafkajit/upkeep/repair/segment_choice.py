@@ -10,7 +10,7 @@ look at all batches from there on.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -221,10 +221,10 @@ class ChosenSegments:
         for begin, behind in zip(begins, [*begins[1:], places.size], strict=True):
             log = logs[int(places["log"][begin])]
             census = self._censuses[log]
-            for run in runs_of(census.rows[places["row"][begin:behind]], census.lying):
+            rows = places["row"][begin:behind]
+            for run, is_wrong in runs_of(census.rows[rows], census.lies[rows]):
                 extent = Extent(log, int(run["position"][0]), int(run["end"][-1]))
                 if not places["isPart"][begin]:
-                    is_wrong = extent.start in census.lying
                     pieces.append(put_right(extent, run[0]) if is_wrong else extent)
                     continue
                 offsets = Range(int(places["first"][begin]), int(places["last"][begin]))
@@ -298,14 +298,12 @@ class ChosenSegments:
         for log, (fates, _) in self.arranged.items():
             census = self._censuses[log]
             rows = census.rows
-            is_wrong = self._is_wrong(log)
-            stay = are_in(census.rows, stays.get(log, []))
-            offsets_left = LeftOffsets(census, ~is_wrong, stay)
+            offsets_left = self._offsets_left(log, stays)
             is_gone = (fates != "") & (fates != COPY) & (fates != BEHIND) & (rows["records"] == 0)
             for row in np.flatnonzero(is_gone).tolist():
                 position, size = int(rows["position"][row]), int(rows["end"][row])
                 offsets = Range(int(rows["first"][row]), int(rows["last"][row]))
-                left = offsets_left.at(position) if is_wrong[row] else offsets
+                left = offsets_left.at(position) if not offsets_left.is_ordered[row] else offsets
                 for batch in damaged_batches(log, position, size - position, *offsets):
                     if batch.is_control:
                         yield LostMarker(log, left, batch)
@@ -323,8 +321,7 @@ class ChosenSegments:
         firsts = {census.first_offset for _, census in self.all_censuses() if census.batches}
         for log in self.arranged:
             census = self._censuses[log]
-            stay = are_in(census.rows, stays.get(log, []))
-            offsets_left = LeftOffsets(census, ~self._is_wrong(log), stay)
+            offsets_left = self._offsets_left(log, stays)
             for gap in census.gaps:
                 left = offsets_left.at(gap.position)
                 first, end = left.first, _end_of(left)
@@ -339,16 +336,16 @@ class ChosenSegments:
                     is_taken = kept.missing(hole) is None
                     yield Hole(*hole, [], census.base_offset, is_taken)
             # A log may have been torn between two batches, and another log has the next offset.
-            if offsets_left.rows.size and stay[-1]:
+            if offsets_left.rows.size and offsets_left.stays[-1]:
                 behind = int(census.rows["last"][-1]) + 1
                 if behind not in firsts and kept.missing(Range(behind, behind)) is None:
                     yield Hole(behind, behind, [], census.base_offset, is_taken=True)
 
-    def _is_wrong(self, log: Path) -> Mask:
-        """The batches of a log whose base offsets tell nothing about the bytes around them."""
-        fates, _ = self.arranged[log]
-        is_wrong: Mask = np.isin(fates.astype(str), (LEAPS, MISPLACED))
-        return is_wrong | self.strays.get(log, False)
+    def _offsets_left(self, log: Path, stays: Mapping[Path, Sequence[Extent]]) -> LeftOffsets:
+        """The offsets between the batches of a log whose base offsets tell something of them."""
+        census, (fates, _) = self._censuses[log], self.arranged[log]
+        is_wrong = np.isin(fates.astype(str), (LEAPS, MISPLACED)) | self.strays.get(log, False)
+        return LeftOffsets(census, ~is_wrong, are_in(census.rows, stays.get(log, [])))
 
     def _contradiction_with_start(self) -> str | None:
         """Why nothing stays: brokers delete a log that ends before its start."""
