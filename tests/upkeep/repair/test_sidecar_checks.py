@@ -210,6 +210,28 @@ def test_a_transaction_from_before_the_log_begins_behind_the_marker_before_it(
     assert problem(4) == "entry 1: the transaction begins elsewhere"
 
 
+@pytest.mark.parametrize(
+    ("markers", "is_right"),
+    [([], True), ([(8, 7)], False), ([(8, 9)], True), ([(10, 7)], True), ([(3, 7)], True)],
+)
+def test_a_transaction_begins_behind_a_new_marker_of_its_producer(
+    tmp_path: Path, markers: list[tuple[int, int]], is_right: bool
+) -> None:
+    """Its first batches are lost; the marker is not in the log yet."""
+    path = tmp_path / log_name(0)
+    path.write_bytes(data(0) + transactional(10, 7) + marker(12, 7))
+    problem = problem_with_transaction_index(
+        as_bytes(kt.transaction_index([(7, 5, 12, 13)])),
+        np.array([(0, 7, 10, 12, 13)], ABORTED),
+        np.array([(12, 7)], [("offset", np.int64), ("producerId", np.int64)]),
+        [str(path)],
+        known_since=0,
+        has_holes=True,
+        new_markers=markers,
+    )
+    assert problem == (None if is_right else "entry 0: the transaction begins elsewhere")
+
+
 def producers(*rows: dict[str, int]) -> np.ndarray:
     entries = np.zeros(len(rows), ENTRY)
     for entry, row in zip(entries, rows, strict=True):
